@@ -45,8 +45,9 @@ format: install  ## fix what the formatter and the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: install  ## write docs/api.md, what commands print, and tables from the code, into the documents
+docs: install  ## write docs/api.md, docs/files.md, what commands print, and tables from the code, into the documents
 	$(BIN)/python scripts/write_api_reference.py
+	$(BIN)/python scripts/write_file_map.py
 	$(BIN)/python -m tests.make_docs.write
 
 test: install  ## the quick tests: about three minutes
@@ -71,7 +72,7 @@ conformance-kafka: install  ## start Apache Kafka with all settings that its sto
 	$(BIN)/python -m tests.conformance.full_run kafka
 
 bench: install  ## measure speed, beside others in the same run; see benchmarks/README.md (ten minutes)
-	@for what in heartbeats to_stable store history memory request_limits lab mqtt pipeline testing fault_rules recording page; do \
+	@for what in heartbeats beside_kafka to_stable store history memory request_limits lab mqtt pipeline testing fault_rules recording page; do \
 		echo; echo "== $$what"; $(BIN)/python benchmarks/$$what.py || exit 1; done
 
 clean:  ## remove what was made

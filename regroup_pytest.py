@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,6 +171,8 @@ def keep_history(watched: Watched, item: pytest.Item, folder: Path | None, numbe
 
 
 def kept_text(path: Path) -> str:
-    """Where the history is, and the commands that show it."""
-    quoted = shlex.quote(str(path))
-    return f"the history is in {path}: regroup view {quoted}, regroup story {quoted}, regroup exchanges {quoted}"
+    """Where the history is, and the commands that show it, each on a line of its own."""
+    called = "regroup" if shutil.which("regroup") else f"{shlex.quote(sys.executable)} -m regroup"
+    shows = {"view": "as a page in the browser", "story": "in sentences", "exchanges": "its requests and responses"}
+    commands = [f"  {called} {word} {shlex.quote(str(path))}  # {what}" for word, what in shows.items()]
+    return "\n".join([f"the history is in {path}; to look at it:", *commands])

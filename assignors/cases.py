@@ -1,4 +1,5 @@
-"""Assignor cases as JSON: an assignor, and one rebalance or several in sequence, with what each member had before.
+"""Reads and runs assignor cases in JSON: an assignor, and one rebalance or several in sequence, with what each member
+had before.
 
     {"id": "…", "assignor": "sticky", "partitionsPerTopic": {"t0": 2}, "members": [{"id": "C0", "topics": ["t0"]}]}
     {"id": "…", "assignor": "sticky", "steps": [{"event": "…", "partitionsPerTopic": …, "members": …}, …]}
@@ -26,14 +27,14 @@ from regroup.protocol.consumer.subscription import NO_GENERATION, TopicPartition
 
 SERVER_SIDE: dict[str, type[ServerAssignor]] = {"server-range": ServerRangeAssignor, "server-uniform": UniformAssignor}
 MAX_PARTITIONS = 10_000_000
-"""Limit for all topics of one rebalance together."""
+"""The most partitions of all topics of one rebalance together."""
 
 _PartitionCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_PARTITIONS)]
 _SignedInt32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class CaseMember(msgspec.Struct, rename="camel", frozen=True):
-    """One member of one rebalance."""
+    """One member in one rebalance of a case."""
 
     id: str
     topics: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class CaseMember(msgspec.Struct, rename="camel", frozen=True):
     user_data_raw: str | None = None
 
     def previous_partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that the member had before this assignment, in the listed order."""
+        """The partitions that the member had before this rebalance, in the order in which the case lists them."""
         return tuple(TopicPartition(topic, number) for topic, number in self.owned or self.current)
 
     def assignor_member(self, assignor: str) -> AssignorMember:
@@ -74,17 +75,17 @@ class CaseMember(msgspec.Struct, rename="camel", frozen=True):
 
 
 class CaseStep(msgspec.Struct, rename="camel", frozen=True):
-    """One rebalance."""
+    """One rebalance of a case: members, topics, and what led to it."""
 
     partitions_per_topic: dict[str, _PartitionCount]
     members: tuple[CaseMember, ...]
     racks: dict[str, tuple[tuple[str | None, ...], ...]] = {}
     event: str | None = None
-    """The event that led to the rebalance, as text."""
+    """What led to the rebalance, as text; None if the case does not say it."""
     subscription_type: Literal["homogeneous", "heterogeneous"] | None = None
     topic_ids: dict[str, str] = {}
     topic_order: tuple[str, ...] = ()
-    """The order of all members' topics, if it is given."""
+    """The order in which the members' topics are given to the assignor; empty for the order of the case."""
 
     def validate(self) -> None:
         """Raise `ValueError` for input that no group can have."""
@@ -96,7 +97,7 @@ class CaseStep(msgspec.Struct, rename="camel", frozen=True):
             raise ValueError(f"too many partitions: more than {MAX_PARTITIONS} in all topics together")
 
     def server_group(self) -> ServerGroup:
-        """The group as the coordinator sees it."""
+        """The group as the input of one of the coordinator's assignors."""
         members = {
             member.id: ServerMember(
                 tuple(topic for topic in self.topic_order if topic in member.topics)
@@ -112,7 +113,7 @@ class CaseStep(msgspec.Struct, rename="camel", frozen=True):
 
 
 class AssignorCase(msgspec.Struct, frozen=True):
-    """One case: an assignor and its rebalances in sequence. `is_sequence`: the case was written with `steps`."""
+    """An assignor and its rebalances in sequence. `is_sequence` is True if the case was written with `steps`."""
 
     id: str
     assignor: str
@@ -129,7 +130,8 @@ class _CaseHead(msgspec.Struct, frozen=True):
 
 
 def read_case(line: bytes) -> AssignorCase:
-    """Read one line. Raises `ValueError` or `msgspec.MsgspecError` with what is wrong in it."""
+    """Read one line of a file of cases. Raises `ValueError` or `msgspec.MsgspecError`, which say what is wrong in
+    it."""
     head = msgspec.json.decode(line, type=_CaseHead)
     if head.kind is not None or head.hash is not None:
         subject = "bytes of the consumer protocol" if head.kind is not None else "a hash of a key"

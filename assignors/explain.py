@@ -1,4 +1,4 @@
-"""Explanations of an assignment in words: why the assignor chose it, and which partitions moved."""
+"""Explains an assignment in words: why the assignor chose it, and which partitions moved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class MemberChange:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentExplanation:
-    """The explanation of one rebalance: sentences before the table, the rows of the table, sentences after it."""
+    """The explanation of one rebalance: sentences, then a table with a row for each member, then further sentences."""
 
     reasons: tuple[str, ...]
     rows: tuple[MemberChange, ...]

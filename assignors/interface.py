@@ -1,4 +1,5 @@
-"""The interface of an assignor: its name, its input and its result.
+"""The interface of an assignor of the classic protocol (name, input, result), and the orders and rack checks that all
+assignors share.
 
 All input has a defined order, and nothing else influences the result: members are processed in the order of the mapping
 (a Java leader iterates a HashMap, see `leader_order`), and strings are sorted by UTF-16 code unit, as in Java.
@@ -28,12 +29,12 @@ Assignments = dict[str, list[TopicPartition]]
 
 
 class RebalanceProtocol(Enum):
-    """The treatment of a member's partitions when a rebalance begins (KIP-429)."""
+    """What a member does with its partitions when a rebalance begins (KIP-429)."""
 
     EAGER = "eager"
-    """The member revokes all of them."""
+    """The member revokes all of its partitions."""
     COOPERATIVE = "cooperative"
-    """The member keeps them, and revokes only those that the new assignment takes away."""
+    """The member keeps its partitions, and revokes only those that the new assignment takes away."""
 
 
 class AssignorError(Exception):
@@ -92,31 +93,36 @@ class LastAssignment:
 
 
 class Assignor(ABC):
-    """Computes the assignment when its member leads the group. Subclass it to write your own."""
+    """Base class of assignors: computes the assignment of a group when its member is the leader. Subclass it to write
+    your own."""
 
     name: str
     supported_protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.EAGER,)
 
     @abstractmethod
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """The partitions of every member, in the order in which they are sent. Raises `AssignorError`."""
+        """Assign partitions to members; returns the partitions of every member, in the order in which they are sent.
+        Raises `AssignorError`."""
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
-        """The user data of the Subscription; `last` is None for a member that never had an assignment."""
+        """The user data of a member's Subscription; None for no user data. `last` is the last assignment, None for a
+        member that never had one."""
         return None
 
     def on_assignment(self, assignment: Assignment, generation: int) -> LastAssignment:
-        """The data that the member keeps of an assignment until the next `subscription_user_data`."""
+        """Called when the member gets an assignment: returns what it keeps of it until the next
+        `subscription_user_data`."""
         return LastAssignment(assignment.partitions, generation)
 
 
 def leader_order(member_ids: Iterable[str]) -> list[str]:
-    """Member ids, given in the order of the JoinGroup response, in the order in which a Java leader iterates them."""
+    """The order in which a Java leader iterates its members. `member_ids` are given in the order of the JoinGroup
+    response."""
     return java_hash_map_order(member_ids)
 
 
 def static_members_first(members: Mapping[str, AssignorMember]) -> list[str]:
-    """Member ids: static members sorted by `group.instance.id`, then the others sorted by member id."""
+    """The member ids, static members first: sorted by `group.instance.id`, then the others sorted by member id."""
     by_id = sorted(members, key=utf16_order)
     # In the given order, which decides between two members with the same instance id.
     static = {name: each for name, member in members.items() if (each := member.group_instance_id) is not None}
@@ -127,7 +133,7 @@ def static_members_first(members: Mapping[str, AssignorMember]) -> list[str]:
 
 
 def subscribers_by_topic(order: Sequence[str], members: Mapping[str, AssignorMember]) -> dict[str, list[int]]:
-    """The subscribers of each topic, as indexes into `order`; topics in the order of their first appearance."""
+    """The subscribers of each topic, as indexes into `order`. Topics are in the order of their first appearance."""
     subscriptions = {member.topics: None for member in members.values()}
     if len(subscriptions) == 1:
         all_members = list(range(len(order)))
@@ -146,7 +152,7 @@ def subscribed_topics(members: Mapping[str, AssignorMember]) -> list[str]:
 
 
 def known_topics(cluster: ClusterMetadata, topics: Iterable[str]) -> list[str]:
-    """Those of `topics` that have partitions. Kafka ignores the others."""
+    """Those of `topics` that have partitions. Kafka ignores topics that the leader's metadata do not contain."""
     return [topic for topic in topics if cluster.partitions_per_topic.get(topic, 0) > 0]
 
 

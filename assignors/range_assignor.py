@@ -1,4 +1,4 @@
-"""`range`: consecutive partitions of each topic for each of its subscribers; KIP-881 adds racks."""
+"""The assignor `range`: each subscriber of a topic gets consecutive partitions; KIP-881 adds racks."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -28,7 +28,8 @@ class RangeAssignor(Assignor):
     name = "range"
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """Consecutive partitions for each member; topics in the order of a Java hash map, or sorted if racks matter."""
+        """Assign consecutive partitions of each topic to its subscribers. Topics are in the order of a Java hash map,
+        or sorted if racks matter."""
         order = static_members_first(members)
         subscribers = subscribers_by_topic(order, members)
         topics = known_topics(cluster, java_hash_map_order(subscribers))
@@ -50,7 +51,8 @@ def _assign_without_racks(
     subscribers: Mapping[str, list[int]],
     assigned: list[list[TopicPartition]],
 ) -> None:
-    """Assign ranges; those of one topic are used again for the next with the same subscribers and size."""
+    """Assign ranges of each topic to its subscribers. The ranges of a topic are used again for the next one if it has
+    the same subscribers and size."""
     indexes: list[int] = []
     count = 0
     ranges: list[tuple[int, int, int]] = []
@@ -67,7 +69,8 @@ def _assign_without_racks(
 
 
 def _ranges(subscribers: list[int], count: int) -> list[tuple[int, int, int]]:
-    """Member index, start and end of every range that is not empty."""
+    """The ranges of `count` partitions for these subscribers, without empty ones: member index, start, end
+    (exclusive)."""
     quota, larger_quotas = divmod(count, len(subscribers))
     ranges = []
     start = 0
@@ -79,7 +82,7 @@ def _ranges(subscribers: list[int], count: int) -> list[tuple[int, int, int]]:
 
 
 class TopicState:
-    """One topic during an assignment with racks: the quotas, what is assigned, and what is unassigned."""
+    """One topic during an assignment with racks: its quotas, and which partitions are assigned or unassigned."""
 
     def __init__(
         self, topic: str, cluster: ClusterMetadata, subscribers: list[int], racks: Sequence[str | None]
@@ -93,27 +96,29 @@ class TopicState:
         self.racks_matter = racks_matter(self.rack_of.values(), self.replica_racks)
 
     def capacity(self, index: int) -> int:
-        """The number of partitions that the member may still get; up to a larger quota, while there are any."""
+        """How many partitions the member may still get. The quota is one larger while the topic has larger quotas
+        left."""
         return max(0, self.quota + (self.larger_quotas > 0) - len(self.assigned[index]))
 
     def assign(self, index: int, numbers: list[int]) -> None:
-        """Assign partitions to a member; one that gets more than the quota uses up one of the larger quotas."""
+        """Assign these partitions to a member. If the member exceeds the smaller quota, one of the larger quotas is
+        used up."""
         self.assigned[index] += [self.unassigned.pop(number) for number in numbers]
         self.larger_quotas -= bool(numbers) and len(self.assigned[index]) > self.quota
 
     def is_rack_match(self, index: int, number: int) -> bool:
-        """Whether the partition has a replica in the member's rack; always true for a member without a rack."""
+        """Whether the partition has a replica in the member's rack; True for a member without a rack."""
         rack = self.rack_of.get(index)
         return rack is None or rack in self.replica_racks[number]
 
     def assign_rack_matches(self) -> None:
-        """Assign the partitions with a replica in the rack of a subscriber, in the order of subscribers."""
+        """Assign partitions to members in whose rack they have a replica, in the order of subscribers."""
         for index in self.subscribers:
             matches = [number for number in self.unassigned if self.is_rack_match(index, number)]
             self.assign(index, matches[: self.capacity(index)])
 
     def assign_rest(self) -> None:
-        """Assign consecutive ranges of the unassigned partitions, in the order of subscribers."""
+        """Assign the unassigned partitions in consecutive ranges, in the order of subscribers."""
         for index in self.subscribers:
             self.assign(index, list(islice(self.unassigned, self.capacity(index))))
 
@@ -139,7 +144,8 @@ def _assign_with_racks(topics: list[TopicState], assigned: list[list[TopicPartit
 
 
 def _assign_co_partitioned(topics: list[TopicState]) -> None:
-    """Assign each partition number of all topics to the first member whose rack has a replica of every one of them."""
+    """Assign partition n of all topics together, for each n, to the first member whose rack has a replica of every one
+    of them."""
     candidates = list(topics[0].subscribers)
     for number in range(len(topics[0].replica_racks)):
         for index in candidates:

@@ -1,4 +1,4 @@
-"""Assignors by name: Kafka's own, and those of installed packages.
+"""Finds assignors by name: Kafka's own, and those of installed packages.
 
 A package offers an assignor by an entry point that names its class:
 
@@ -35,7 +35,8 @@ _offered: ContextVar[Assignor | None] = ContextVar("_offered", default=None)
 
 @contextmanager
 def offering(assignor: Assignor | None) -> Iterator[None]:
-    """Offer one more assignor by its name inside the block, to the code in this thread or task; None offers none."""
+    """Within the `with` block, make one more assignor available by its name, to the code in this thread or task. None
+    adds nothing."""
     token = _offered.set(assignor)
     try:
         yield
@@ -44,7 +45,7 @@ def offering(assignor: Assignor | None) -> Iterator[None]:
 
 
 def assignor_named(name: str) -> Assignor:
-    """A new assignor. Raises `AssignorError` if there is none of this name or it cannot be loaded."""
+    """A new assignor with this name. Raises `AssignorError` if there is none or it cannot be loaded."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
     if (own := _offered.get()) is not None and own.name == name:
@@ -65,7 +66,7 @@ def assignor_named(name: str) -> Assignor:
 
 
 def assign_checked(assignor: Assignor, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-    """Run an assignor and check its result; for assignors of other packages.
+    """Run an assignor of another package and check its result.
 
     Raises `AssignorError`, with member and topic, if it raised an exception, left out a member or invented one, or
     assigned a partition that does not exist, that its member is not subscribed to, or that another member has.

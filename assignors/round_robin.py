@@ -1,4 +1,4 @@
-"""`roundrobin`: all partitions of all topics, assigned to the members in turn."""
+"""The assignor `roundrobin`: all partitions of all topics are assigned to the members in turn."""
 
 from bisect import bisect_left
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ from regroup.protocol.java_order import utf16_order
 
 
 class RoundRobinAssignor(Assignor):
-    """Topics by name, partitions by number, members in a cycle (static ones first).
+    """Assigns partitions in the order of topic name and number to the members in a cycle, in which static members come
+    first.
 
     A member that is not subscribed to the partition's topic is skipped. So for topics with the same subscribers the
     cycle has only these, and each of them gets every n-th partition, beginning where the cycle stands.
@@ -26,7 +27,7 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """Assign every partition; the cycle continues from one topic to the next."""
+        """Assign every partition. The cycle of members continues from one topic to the next."""
         order = static_members_first(members)
         assignments: Assignments = {member: [] for member in members}
         assigned = [assignments[name] for name in order]

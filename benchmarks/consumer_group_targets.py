@@ -30,11 +30,11 @@ SIZES = (
     (1_000, 1, 200_000),
     (10_000, 1, 10_000),
 )
-"""Members, topics, partitions of all topics together."""
+"""For each row: the number of members, of topics, and of partitions of all topics together."""
 
 
 def image(topics: int, partitions: int) -> TopicsImage:
-    """Topics with equally many partitions."""
+    """A number of topics with equally many partitions each."""
     return TopicsImage(
         TopicMetadata(topic_id_text(number.to_bytes(16, "big")), f"topic{number}", partitions // topics)
         for number in range(1, topics + 1)
@@ -47,7 +47,7 @@ def subscription(number: int, names: tuple[str, ...], *, is_equal: bool) -> tupl
 
 
 def group_of(members: int, topics: TopicsImage, assignor: str, *, is_equal: bool) -> Group:
-    """A group whose members have no target."""
+    """A group of the consumer protocol whose members have no target yet."""
     names = tuple(sorted(topics.by_name))
     made = {
         f"member-{number}": ConsumerMember(
@@ -68,7 +68,7 @@ def group_of(members: int, topics: TopicsImage, assignor: str, *, is_equal: bool
 
 
 def joined(group: Group, member_id: str, topics: TopicsImage, names: tuple[str, ...], at_ms: int) -> Group:
-    """The group after one more member has joined; its events are encoded, as for the store."""
+    """The group after one more member has joined. The events of the join are encoded, as they are for the store."""
     command = ConsumerGroupHeartbeat(
         group_id="g",
         at_ms=at_ms,

@@ -31,7 +31,7 @@ from regroup.server.net.connection import Connection
 from regroup.testing import AsyncEmulator, Emulator
 
 HEARTBEATS: Final = 1_600
-"""Heartbeats of each emulator in a round."""
+"""How many heartbeats each emulator gets in a round."""
 RULES: Final[dict[str, dict[str, Any]]] = {
     "no gate": {},
     "no gate, again": {},
@@ -42,7 +42,7 @@ RULES: Final[dict[str, dict[str, Any]]] = {
 
 
 class WrittenBytes(asyncio.Transport):
-    """A transport that keeps what is written."""
+    """A transport that keeps the bytes written to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class WrittenBytes(asyncio.Transport):
 
 
 class Client:
-    """The only member of a group, which sends heartbeats."""
+    """The client of an emulator: the only member of its group, which sends heartbeats."""
 
     def __init__(self, kafka: AsyncEmulator) -> None:
         self._transport = WrittenBytes()
@@ -95,7 +95,7 @@ class Client:
         self._burst, self._in_flight = b"".join(frames), in_flight
 
     def cpu_us_of_heartbeat(self) -> float:
-        """CPU time of one, from many that are sent `in_flight` at once."""
+        """CPU time of one heartbeat in microseconds: the mean of many, which are sent `in_flight` at once."""
         self._transport.written.clear()
         bursts = HEARTBEATS // self._in_flight
         receive, burst = self._connection.data_received, self._burst

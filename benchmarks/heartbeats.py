@@ -20,20 +20,20 @@ from typing import NamedTuple
 from servers import Server, Unavailable, compile_client, running_server, server_commands
 
 LOADS = ((1, 1), (1, 16), (1, 100), (64, 16))
-"""Connections, and heartbeats in flight on each."""
+"""The loads to measure: the number of connections, and of heartbeats in flight on each of them."""
 REGROUP_NAMES = ("regroup", "uvloop")
 WARM_UP_S = 0.2
 """How long the client sends heartbeats before it counts them."""
 
 
 class Measurement(NamedTuple):
-    """The figures of one run of the client."""
+    """The figures of one run of the client in C against one server."""
 
     heartbeats_per_second: float
     client_load: float
-    """The share of a core that the client took."""
+    """The share of a core that the client took, from 0 to 1."""
     server_cpu_us: float
-    """CPU time of the server for a heartbeat; 0 where the system does not tell."""
+    """CPU time of the server for one heartbeat, in microseconds; 0 on a system that does not report it."""
 
 
 def run_client(client: Path, server: Server, load: tuple[int, int], seconds: float) -> Measurement:
@@ -46,7 +46,10 @@ def run_client(client: Path, server: Server, load: tuple[int, int], seconds: flo
 
 
 def measure(client: Path, servers: dict[str, Server], load: tuple[int, int], options: argparse.Namespace) -> str:
-    """One row: the medians, regroup beside the better peer and beside the bare Protocol, and the client's own load."""
+    """Measure one load; returns the row of the table.
+
+    It has the medians, regroup beside the better peer and beside the bare Protocol, and the client's own load.
+    """
     rounds = [
         {name: run_client(client, server, load, options.seconds) for name, server in servers.items()}
         for _ in range(options.runs)
@@ -71,7 +74,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         try:
-            client = compile_client(Path(folder))
+            client = compile_client(Path(folder), "heartbeats")
         except Unavailable as reason:
             print(f"Heartbeats are not measured: {reason}.")
             return

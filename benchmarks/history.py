@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from msgspec.structs import asdict
+from pure.coordinator import history
 
-from coordinator import history
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
@@ -33,7 +33,7 @@ EVENTS_AFTER_SNAPSHOT = 1_000
 
 
 def copies(records: list[Record], groups: int) -> list[Record]:
-    """The same history for each of several groups, one event of each in turn."""
+    """Copies of a history for several groups, in turn: one event of each group, then the next of each."""
     return [
         Record(**{**asdict(record), "group": f"group-{group}", "position": index * groups + group + 1})
         for index, record in enumerate(records)
@@ -56,7 +56,7 @@ def verify_records(records: list[Record]) -> None:
 
 
 async def write_store(path: Path, records: list[Record]) -> None:
-    """Make a store with the records, and with snapshots of every group shortly before the last record."""
+    """Make a store with these records, and with snapshots of every group shortly before the last record."""
     initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
@@ -77,7 +77,10 @@ async def open_groups(path: Path) -> None:
 
 
 def seconds(work: Callable[[], object], runs: int, clock: Callable[[], float] = time.process_time) -> float:
-    """The median duration. By default the CPU time of this process, which other load on the machine disturbs less."""
+    """The median of the seconds that the work takes.
+
+    By default it is CPU time of this process, which other load on the machine disturbs less.
+    """
     durations = []
     for _ in range(runs):
         started = clock()

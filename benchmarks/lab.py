@@ -23,12 +23,12 @@ from regroup.lab.simulation.run import RunOutcome, play
 
 RUNS = 5
 REBALANCE_INTERVAL_MS = 4_000
-"""From one rebalance to the next: long enough for the heartbeat of every member and for its return."""
+"""Milliseconds from one rebalance to the next: long enough for every member to send a heartbeat and to rejoin."""
 SEEDS = 40
 
 
 def rebalancing_plan(members: int, rebalances: int) -> SimulationPlan:
-    """A group whose first member requests one rebalance after the other."""
+    """The plan of a group whose first member requests one rebalance after the other."""
     names = [f"member-{number}" for number in range(members)]
     begin_ms = 10_000
     requests = [
@@ -45,7 +45,7 @@ def rebalancing_plan(members: int, rebalances: int) -> SimulationPlan:
 
 
 def median_cpu_s(run: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
-    """The median after one run to warm up, and the outcome of the last run."""
+    """The median CPU seconds of several runs after one to warm up, and the outcome of the last run."""
     outcome, times = run(), []
     for _ in range(RUNS):
         gc.collect()
@@ -71,7 +71,7 @@ def print_rebalances() -> None:
 
 
 def play_seed(seed: int) -> tuple[float, int]:
-    """CPU seconds of one swarm seed, and the milliseconds that it lasted in virtual time."""
+    """Play the plan of a seed; returns its CPU seconds and its milliseconds of virtual time."""
     begin_s = time.process_time()
     outcome = play(draw_plan(seed))
     return time.process_time() - begin_s, outcome.ended_ms
@@ -87,7 +87,10 @@ def print_seeds() -> None:
 
 
 def print_cores() -> None:
-    """In wall time, which more cores shorten: the ratio means something on an idle machine only."""
+    """Print the rate of seeds on one core and on all cores, and their ratio.
+
+    It is measured in wall time, so the ratio is valid only on an idle machine.
+    """
     print("\non several cores, wall time")
     one_process_s = 0.0
     for jobs in (1, cpu_count() or 1):

@@ -30,7 +30,7 @@ ASSIGNMENT_BYTES = 30
 
 
 class DiscardingStore(MemoryStore):
-    """Counts records and keeps none, so that only the coordinator itself takes memory."""
+    """A store that counts records and keeps none, so that only the coordinator itself takes memory."""
 
     async def append(self, records: Sequence[NewRecord]) -> int:
         self.count = getattr(self, "count", 0) + len(records)
@@ -51,7 +51,7 @@ def now_ms() -> int:
 
 
 async def reach_stable(coordinator: GroupCoordinator, group_id: str, size: int) -> None:
-    """Let `size` members join a group and sync."""
+    """Let `size` members join a group and sync, until the group is Stable."""
     responses: list[Structure] = []
     all_joined = asyncio.Event()
 

@@ -35,14 +35,17 @@ from regroup.storage.sqlite.threaded import open_store
 
 GROUPS = 50
 LAG_RATE = 200
-"""Events per second while the lag is measured."""
+"""Events a second while the lag is measured."""
 CONCURRENT_COMMITS = 64
-"""Commits that wait at the same time until they are durable."""
+"""How many commits wait at the same time until they are durable."""
 
 
 @contextmanager
 def mosquitto(folder: Path) -> Iterator[MqttAddress]:
-    """Without Nagle's algorithm, which delays each small message by up to 40 ms."""
+    """Run Mosquitto while the block lasts; returns its address.
+
+    Nagle's algorithm is off, since it delays each small message by up to 40 ms.
+    """
     program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
     if program is None:
         raise SystemExit("There is no mosquitto: apt-get install mosquitto")
@@ -64,7 +67,10 @@ def mosquitto(folder: Path) -> Iterator[MqttAddress]:
 
 
 async def subscribe(port: int, event_count: int, prints_messages: bool) -> None:
-    """Receive a number of events. Print a line at the end, and if wanted one of time and positions for each message."""
+    """Receive a number of events, and print a line at the end.
+
+    With `prints_messages` a line is printed for each message, too: its time, and the positions of its events.
+    """
     async with aiomqtt.Client("127.0.0.1", port, max_inflight_messages=1000) as client:
         await client.subscribe("regroup/main/groups/+/events", qos=1)
         print("ready", flush=True)
@@ -85,7 +91,7 @@ async def subscribe(port: int, event_count: int, prints_messages: bool) -> None:
 async def running_subscriber(
     address: MqttAddress, event_count: int, *, prints_messages: bool
 ) -> AsyncIterator[asyncio.StreamReader]:
-    """What a subscriber in a process of its own prints."""
+    """Run a subscriber in a process of its own while the block lasts, and return the stream of what it prints."""
     command = [sys.executable, __file__, "--subscribe", str(address.port), "--events", str(event_count)]
     if prints_messages:
         command.append("--print-messages")
@@ -109,7 +115,10 @@ def mqtt_service(emulator: BrokerCluster, address: MqttAddress) -> MqttService:
 
 
 def commit(emulator: BrokerCluster, number: int) -> int:
-    """Append an event, in a new group two; return the position of the last one."""
+    """Commit an offset of the next group; returns the position of the last record.
+
+    It appends one event, or two for a group that is new.
+    """
     command = c.OffsetCommit(
         group_id=f"group-{number % GROUPS}",
         at_ms=emulator.state.now_ms(),
@@ -120,7 +129,7 @@ def commit(emulator: BrokerCluster, number: int) -> int:
 
 
 async def measure_backlog(folder: Path, address: MqttAddress, events: int) -> float:
-    """Events per second, from the start of the feed to the last event that the subscriber receives."""
+    """Events a second, from the start of the feed until the subscriber has received the last event."""
     async with await start_cluster(folder / "backlog.db") as emulator:
         for number in range(events):
             commit(emulator, number)
@@ -137,7 +146,7 @@ async def measure_backlog(folder: Path, address: MqttAddress, events: int) -> fl
 
 
 async def measure_lags_ms(folder: Path, address: MqttAddress, seconds: float) -> list[float]:
-    """For each event, the time from when it was durable to its receipt."""
+    """For each event, the milliseconds from when it was durable until the subscriber received it."""
     count = int(LAG_RATE * seconds)
     durable_ns: dict[int, int] = {}
     async with (
@@ -160,7 +169,7 @@ async def measure_lags_ms(folder: Path, address: MqttAddress, seconds: float) ->
 
 
 async def measure_commits(store: Path, address: MqttAddress | None, seconds: float) -> float:
-    """Durable commits per second, with a feed if an address is given."""
+    """Durable commits a second; with a feed if an address is given."""
     async with await start_cluster(store) as emulator:
         service = mqtt_service(emulator, address) if address else None
         if service:

@@ -1,4 +1,6 @@
-"""How quickly the page opens and moves: `python benchmarks/page.py [--events N …]`. Needs Chromium and Playwright.
+"""How quickly the page of a group's history opens and moves: `python benchmarks/page.py [--events N …]`.
+
+It needs Chromium and Playwright.
 
 A group with one member for each hundred events (20 at least) rebalances again and again: every member joins, syncs and
 commits, and one leaves and another joins before the next rebalance. The page is one file, opened from disk in headless
@@ -55,7 +57,7 @@ async (frames) => {
 
 
 class GroupLife:
-    """Writes the events of a group with so many members, until there are enough."""
+    """Writes the events of a group with a number of members, until there are enough events."""
 
     def __init__(self, events: int, members: int) -> None:
         self._events, self._count = events, members
@@ -64,7 +66,7 @@ class GroupLife:
         self._members: list[str] = []
 
     def records(self) -> list[Record]:
-        """The records of the topic and of the group."""
+        """The record of the topic, and those of the group."""
         created = encode_cluster_event(
             TopicCreated(name="orders", topic_id="", partitions=self._count),
             event_number=1,
@@ -138,7 +140,10 @@ class GroupLife:
             yield committed, self._request("OffsetCommit", each)
 
     def _draw(self) -> str:
-        """A new member id. Its UUID is spread over all digits, so that it packs no better than a random one."""
+        """Draw a new member id.
+
+        Its UUID is drawn from all digits, so that it compresses no better than a real one.
+        """
         self._drawn += 1
         number = (self._drawn * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128
         return f"client-{self._drawn}-{UUID(int=number)}"
@@ -167,19 +172,19 @@ def _record(new: Any, position: int) -> Record:
 
 
 class PageTimes(NamedTuple):
-    """Times of one page."""
+    """The times of one page."""
 
     opened_s: float
     busy_ms: float
-    """Processor time of the main thread for a frame, not throttled."""
+    """Processor time of the main thread for one frame in milliseconds, with the processor not throttled."""
     frame_ms: float
-    """95th percentile of the times between frames, throttled."""
+    """The 95th percentile of the times between two frames in milliseconds, with the processor throttled."""
     whole_ms: float
     """The same with the whole history in the window, where thousands of spans share a pixel."""
 
 
 def measure(browser: Browser, file: Path) -> PageTimes:
-    """Open the page, and scrub through it."""
+    """Open the page, and move the slider through the whole history."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     began = time.perf_counter()
     page.goto(file.as_uri(), wait_until="commit")
@@ -205,7 +210,7 @@ def best_pass(page: Page) -> float:
 
 
 def busy_s(session: CDPSession) -> float:
-    """The processor time that tasks of the main thread have taken."""
+    """The processor time in seconds that tasks of the page's main thread have taken so far."""
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
     return float(metrics["TaskDuration"])
 

@@ -46,7 +46,7 @@ WAYS = ("bare", "plain", "duckdb", "spark")
 
 
 def fill(path: Path, events: int, groups: int, partitions: int) -> None:
-    """Write a store with the topic's event, and one event of each group in turn, `events` of groups in all."""
+    """Write a store with the topic's event and `events` events of groups, one event of each group in turn."""
     initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
@@ -61,7 +61,7 @@ def fill(path: Path, events: int, groups: int, partitions: int) -> None:
 
 
 class Cost(NamedTuple):
-    """Seconds that passed, and CPU seconds of this process and those that it started."""
+    """The cost of some work: the seconds that passed, and the CPU seconds of this process and of those it started."""
 
     elapsed_s: float
     cpu_s: float
@@ -74,7 +74,7 @@ def cost_of(work: Callable[[], object]) -> Cost:
 
 
 def cost_on_cores(cores: int, work: Callable[[SparkSession], object]) -> Cost:
-    """The cost of the work in a session of its own, after its workers have started."""
+    """The cost of some work in a Spark session of its own, measured after the session's workers have started."""
     started = time.perf_counter()
     with spark_session(f"local[{cores}]", settings={"spark.driver.memory": "6g"}) as spark:
         spark.range(cores).repartition(cores).rdd.map(lambda each: each).count()
@@ -83,14 +83,14 @@ def cost_on_cores(cores: int, work: Callable[[SparkSession], object]) -> Cost:
 
 
 def emptied(folder: Path) -> Path:
-    """An empty folder."""
+    """Make an empty folder at this path, in place of any that is there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
 
 
 class SizedStore:
-    """A store with a number of events, and the ways to process it. All files are below `folder`."""
+    """A store with a number of events, and the ways to process it. All its files are below `folder`."""
 
     def __init__(self, folder: Path, events: int, options: argparse.Namespace) -> None:
         self.events = events
@@ -130,7 +130,7 @@ class SizedStore:
 
 
 def measure(what: str, sizes: list[SizedStore], ways: Callable[[SizedStore], Iterator[tuple[str, Cost]]]) -> None:
-    """Print the seconds of every way at every size, and the slopes."""
+    """Print the seconds that every way takes for every size, and the slopes."""
     durations: dict[str, dict[int, float]] = {}
     for size in sizes:
         print(f"{what}, {size.events:,} events", flush=True)

@@ -1,11 +1,11 @@
-"""CPU seconds of a process with everything that it started, as Linux counts them below /proc."""
+"""CPU seconds of a process and of all processes that it started, as Linux counts them below /proc."""
 
 import os
 from pathlib import Path
 
 
 def tree_cpu_s(root: int | None = None) -> float:
-    """CPU seconds, by now, of a process (by default this one), its children, their children, and so on."""
+    """CPU seconds so far of a process (by default this one), its children, their children, and so on."""
     root = os.getpid() if root is None else root
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
@@ -20,7 +20,7 @@ def tree_cpu_s(root: int | None = None) -> float:
 
 
 def is_below(process: int, root: int, parents: dict[int, int]) -> bool:
-    """Whether a process is the root, or was started by it or by one of its children."""
+    """Whether `process` is `root`, or was started by it or by one of its descendants."""
     while process not in (0, root):
         process = parents.get(process, 0)
     return process == root

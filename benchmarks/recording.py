@@ -66,11 +66,11 @@ asyncio.run(serve(*sys.argv[1:]))
 """
 MODES = ("off", "memory", "store")
 LOADS = (("commit", 1), ("commit", 16), ("heartbeat", 1), ("heartbeat", 16))
-"""What is sent, and how many are in flight on the one connection."""
+"""The loads to measure: which requests are sent, and how many are in flight on the one connection."""
 
 
 class Load(NamedTuple):
-    """A connection to a server, as the only member of a group."""
+    """A connection to one server, as the only member of a group."""
 
     server: Server
     socket: socket.socket
@@ -107,7 +107,7 @@ class Load(NamedTuple):
         return encode(OffsetCommitRequest(generation_id_or_member_epoch=1, topics=[topic], **member), 7, number)
 
     def run(self, kind: str, in_flight: int, requests: int, numbers: Callable[[], int]) -> float:
-        """Microseconds of CPU of the server for a request."""
+        """Send a number of requests; returns the CPU microseconds of the server for one of them."""
         batches = [
             b"".join(self.frame(kind, numbers()) for _ in range(in_flight))
             for _ in range(max(1, requests // in_flight))
@@ -122,7 +122,7 @@ class Load(NamedTuple):
 
 
 def cpu_ns(server: Server) -> int:
-    """The time that all threads of the server have run."""
+    """How many nanoseconds all threads of the server have run so far."""
     tasks = Path(f"/proc/{server.process_id}/task").iterdir()
     return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks)
 
@@ -175,7 +175,7 @@ def main() -> None:
 
 
 def price(ratios: list[float]) -> str:
-    """`+7 % (+4 to +11)`."""
+    """The price as text: the median and the quartiles of the ratios in percent, such as `+7 % (+4 to +11)`."""
     lower, middle, upper = quantiles(ratios, n=4)
     return f"{middle * 100:+6.0f} % ({lower * 100:+.0f} to {upper * 100:+.0f})"
 

@@ -34,7 +34,7 @@ HEARTBEAT_AIM_MS = 500
 
 
 class Cost(NamedTuple):
-    """What one request has cost."""
+    """What one request has cost the server, and other clients."""
 
     longest_turn_ms: float
     total_ms: float
@@ -43,7 +43,7 @@ class Cost(NamedTuple):
 
 
 def send_heartbeats(address: tuple[str, int], slowest_s: "Synchronized[float]") -> None:
-    """Send heartbeats one after the other, for ever, and note the slowest."""
+    """Send heartbeats one after the other, for ever, and keep the longest time of one in `slowest_s`."""
     heartbeat = HeartbeatRequest(group_id="unknown", generation_id=1, member_id="unknown")
     frame = encode_request(RequestHeader(HeartbeatRequest.api_key, 3, 1, "beside"), heartbeat)
     with socket.create_connection(address) as connection:
@@ -63,7 +63,7 @@ def send_heartbeats(address: tuple[str, int], slowest_s: "Synchronized[float]") 
 
 
 async def measure(only: str) -> dict[str, Cost]:
-    """One round: every request once, in order."""
+    """Measure one round: every request once, in order; with `only`, those whose name contains it."""
     longest_s = 0.0
     run_handle = asyncio.Handle._run
 

@@ -20,18 +20,18 @@ time.sleep(86400)
 
 
 class Unavailable(Exception):
-    """A program that this machine does not have; the message names it."""
+    """Raised for a program that this machine does not have; the message names it."""
 
 
 class Server(NamedTuple):
-    """A running server."""
+    """A running server: its process, and the address at which it listens."""
 
     host: str
     port: int
     process_id: int
 
     def cpu_s(self) -> float:
-        """User and system time so far; 0 where there is no /proc."""
+        """CPU seconds of the server's process so far, for user and system; 0 where there is no /proc."""
         try:
             stat = Path(f"/proc/{self.process_id}/stat").read_text(encoding="ascii")
         except FileNotFoundError:
@@ -40,13 +40,13 @@ class Server(NamedTuple):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def compile_client(folder: Path) -> Path:
-    """Compile `heartbeats.c` and return the program. Raises Unavailable."""
+def compile_client(folder: Path, name: str) -> Path:
+    """Compile `heartbeats.c` or `load.c` and return the program. Raises Unavailable."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise Unavailable("there is no C compiler (cc), and a client in Python would be slower than the servers")
-    program = folder / "heartbeats"
-    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", program, FOLDER / "heartbeats.c"], check=True)
+    program = folder / name
+    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", program, FOLDER / f"{name}.c"], check=True)
     return program
 
 
@@ -84,9 +84,9 @@ def server_commands(folder: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def running_server(command: list[str]) -> Iterator[Server]:
-    """Start a server, wait until it prints the address on which it listens, and kill it at the end."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+def running_server(command: list[str], cwd: Path | None = None) -> Iterator[Server]:
+    """Start a server, wait until it prints the address on which it listens, and stop it at the end."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as process:
         try:
             assert process.stdout is not None
             words = process.stdout.readline().replace("/", " ").split()
@@ -96,4 +96,4 @@ def running_server(command: list[str]) -> Iterator[Server]:
             host, _, port = address.partition(":")
             yield Server(host, int(port), process.pid)
         finally:
-            process.kill()
+            process.terminate()

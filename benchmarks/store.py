@@ -35,7 +35,7 @@ def new_records(count: int, groups: int = GROUPS) -> list[NewRecord]:
 
 
 def append_with_sqlite3(path: Path, count: int, batch: int, durability: Durability) -> float:
-    """Seconds that sqlite3 takes."""
+    """Seconds that sqlite3 takes to append a number of events in batches."""
     initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in PRAGMAS[durability]:
@@ -52,7 +52,7 @@ def append_with_sqlite3(path: Path, count: int, batch: int, durability: Durabili
 
 
 async def append_with_aiosqlite(path: Path, count: int, batch: int, durability: Durability) -> float:
-    """Seconds that aiosqlite takes for the store's own calls: one for a small batch, three for a large one."""
+    """Seconds that aiosqlite takes for the calls that the store makes: one for a small batch, three for a large one."""
     initialize_store(path)
     rows = rows_from_records(new_records(count), 1)
     batches = [rows[start : start + batch] for start in range(0, count, batch)]
@@ -71,7 +71,7 @@ async def append_with_aiosqlite(path: Path, count: int, batch: int, durability: 
 
 
 async def append_with_journal(path: Path, count: int, batch: int, durability: Durability) -> float:
-    """Seconds that the journal takes when each batch is appended as the one before becomes durable."""
+    """Seconds that the journal takes if each batch is appended as soon as the one before is durable."""
     records = new_records(count)
     done = asyncio.get_running_loop().create_future()
 
@@ -128,7 +128,7 @@ def fill(path: Path, count: int, groups: int) -> None:
 
 
 def medians_in_turn(runs: int, *measurements: Callable[[], float]) -> list[float]:
-    """The median of each, measured in turn so that a busy machine disturbs all alike."""
+    """The median of each measurement. They are made in turn, so that a busy machine disturbs all alike."""
     rounds = [[measure() for measure in measurements] for _ in range(runs)]
     return [median(each) for each in zip(*rounds, strict=True)]
 
@@ -145,7 +145,7 @@ def measure_appends(fresh: Callable[[], Path], events: int, runs: int) -> None:
 
 
 def append_seconds(fresh: Callable[[], Path], runs: int, work: tuple[int, int, Durability]) -> list[float]:
-    """Seconds of the journal, of aiosqlite and of sqlite3 for a number of events in batches of a size."""
+    """Seconds that the journal, aiosqlite and sqlite3 take for a number of events in batches of a size."""
     return medians_in_turn(
         runs,
         lambda: asyncio.run(append_with_journal(fresh(), *work)),

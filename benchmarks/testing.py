@@ -49,7 +49,7 @@ print(imported - began, answered - imported, time.perf_counter() - answered, tim
 
 
 def measure_start() -> list[float]:
-    """Seconds of the import, of the start up to the first response, of the stop, and of CPU for all of them."""
+    """Seconds of the import, of the start up to the first response, of the stop, and of CPU for all three."""
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=True)
     return [float(seconds) for seconds in done.stdout.split()]
 
@@ -74,7 +74,7 @@ def consumer(servers: str, name: str) -> Iterator[None]:
 
 
 def measure_real_consumers() -> tuple[float, float]:
-    """Seconds until three are Stable, and from the crash of one until the others are."""
+    """Seconds until three consumers are Stable, and from the crash of one of them until the others are Stable again."""
     with Emulator(topics={"orders": 6}, wait_timeout_s=60) as kafka, ExitStack() as stack:
         began = time.perf_counter()
         for name in NAMES:
@@ -87,7 +87,7 @@ def measure_real_consumers() -> tuple[float, float]:
 
 
 def measure_members_by_hand() -> float:
-    """Seconds in which three members join, one is crashed, and the others are Stable again."""
+    """Seconds in which three members join, one of them is crashed, and the others become Stable again."""
     with Emulator(topics={"orders": 6}) as kafka:
         began = time.perf_counter()
         connections = {name: kafka.connect(name) for name in NAMES}
@@ -142,7 +142,7 @@ def measure_kafka() -> float:
 
 
 def measure_memory(count: int = 20) -> float:
-    """Bytes of an emulator, without what the first of a process takes."""
+    """Bytes that one more emulator takes in a process that has one already."""
     with Emulator() as first:
         first.connect().send(ApiVersionsRequest(), 0)
     before = resident_bytes()

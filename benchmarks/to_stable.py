@@ -41,7 +41,7 @@ ASSIGNMENT = bytes(60)
 
 
 class Member(asyncio.Protocol):
-    """JoinGroup v5, and again with the member id that the response names; SyncGroup v3; Heartbeat v3."""
+    """A member: it sends JoinGroup v5, again with the member id from the response, SyncGroup v3 and Heartbeat v3."""
 
     def __init__(self, group_id: str, on_assignment: Callable[["Member"], None]) -> None:
         self.group_id, self.on_assignment = group_id, on_assignment
@@ -61,7 +61,7 @@ class Member(asyncio.Protocol):
             RESPONSE_HANDLERS[type(response)](self, response)
 
     def send(self, request: Message) -> None:
-        """Send one request; the next one follows its response."""
+        """Send one request. The next one follows when its response has arrived."""
         self.pending_request = request
         self.transport.write(
             encode_request(RequestHeader(request.api_key, VERSIONS[type(request)], 1, "bench"), request)
@@ -133,7 +133,7 @@ RESPONSE_HANDLERS: dict[type[Message], Callable[..., None]] = {
 
 
 async def seconds_to_stable(server: Server, group_id: str, count: int) -> float:
-    """Seconds until every member has an assignment of one generation, without the initial delay."""
+    """Seconds until every member has an assignment of the same generation, without the initial delay."""
     loop = asyncio.get_running_loop()
     stable = loop.create_future()
     members: list[Member] = []
@@ -157,7 +157,7 @@ async def seconds_to_stable(server: Server, group_id: str, count: int) -> float:
 
 
 def measure(count: int, run: int) -> tuple[float, float, float]:
-    """Seconds to Stable, and the CPU seconds of the server and of the members."""
+    """Seconds until the group is Stable, and the CPU seconds of the server and of the members meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         command = regroup_command(Path(folder, "bench.db"), initial_delay_ms=int(INITIAL_DELAY_S * 1000))
         with running_server(command) as server:

@@ -10,13 +10,25 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.known_texts import REASON, known_text
+from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
 from regroup.classroom.timeline import ExchangeFate, GroupTimeline, TimelineExchange
-from regroup.classroom.wording import times
+from regroup.classroom.wording import length, times
 from regroup.coordinator.group import MemberId
-from regroup.server.explanation.sentences import duration_text, time_text
+from regroup.server.explanation.sentences import time_text
 
 MEMBER_APIS: Final = frozenset(
-    {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "TxnOffsetCommit", "OffsetFetch"}
+    {
+        "JoinGroup",
+        "SyncGroup",
+        "Heartbeat",
+        "ConsumerGroupHeartbeat",
+        "LeaveGroup",
+        "OffsetCommit",
+        "TxnOffsetCommit",
+        "OffsetFetch",
+    }
 )
 """The requests of members; those of administrators, and the search for a coordinator, are no incidents."""
 
@@ -54,7 +66,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """When the first of them, or its response, arrived; `at_ms` if it never did."""
     member_id: MemberId
     name: str
-    """The name of the member's lane, or the client id."""
+    """The name of the member's lane, or the client id; empty for a client without one."""
     api: str
     error: str
     """The error code of a refused request; empty for others."""
@@ -63,28 +75,33 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
+        """A sentence in English, without its time."""
+        return self.text_in(Language.ENGLISH)
+
+    def text_in(self, language: Language) -> str:
         """A sentence, without its time."""
-        what = f"{self.name}'s {self.api}"
-        reason = f": {self.reason}" if self.reason else ""
-        match self.kind:
-            case IncidentKind.REFUSED:
-                return f"{what} was refused with {self.error}{self._repeated}."
-            case IncidentKind.REQUEST_LOST:
-                return f"{what} was lost on its way{self._repeated}{reason}."
-            case IncidentKind.RESPONSE_LOST:
-                return f"The response to {what} was lost{self._repeated}{reason}."
-            case IncidentKind.CLOSED:
-                return f"{what} got no response{self._repeated}{reason}."
-            case IncidentKind.LATE:
-                late = duration_text(self.ended_ms - self.at_ms)
-                return f"{what} and its response took {late}{self._repeated}{reason}."
-            case IncidentKind.TWICE:
-                return f"{what} was handled twice{self._repeated}{reason}."
-        return f"{self.name} sent {self.api} again, because it had got no response."
+        request = phrase("request of", member=self._who, api=self.api)
+        said = phrase(
+            f"incident {self.kind.value}",
+            request=request,
+            member=self._who,
+            api=self.api,
+            error=self.error,
+            because=phrase("because", reason=known_text(self.reason, REASON)) if self.reason else "",
+            length=length(self.ended_ms - self.at_ms),
+            repeated=self._repeated,
+        )
+        return in_language(said, language)
 
     @property
-    def _repeated(self) -> str:
-        return f" {times(self.count)}, the last time at {time_text(self.last_ms)}" if self.count > 1 else ""
+    def _who(self) -> PhraseValue:
+        return self.name or phrase("client without a name")
+
+    @property
+    def _repeated(self) -> PhraseValue:
+        if self.count <= 1:
+            return ""
+        return phrase("repeated", count=times(self.count), time=time_text(self.last_ms))
 
 
 def incidents_of(timeline: GroupTimeline) -> tuple[Incident, ...]:
@@ -125,7 +142,7 @@ def _incidents_in(timeline: GroupTimeline, exchange: TimelineExchange) -> Iterat
             last_ms=max(began_ms, exchange.last_at_ms) if exchange.sent_at_ms is None else began_ms,
             ended_ms=exchange.ended_at_ms,
             member_id=exchange.member_id,
-            name=timeline.names.get(exchange.member_id) or exchange.client_id or "a client without a name",
+            name=timeline.names.get(exchange.member_id) or exchange.client_id,
             api=exchange.api,
             error=exchange.error if kind is IncidentKind.REFUSED else "",
             reason=exchange.reason,

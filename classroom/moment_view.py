@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from regroup.classroom.kinds import READERS, AnyGroupState, reconciliation_of
 from regroup.classroom.timeline import (
     ArmedDeadline,
     GenerationSpan,
@@ -28,15 +29,12 @@ from regroup.classroom.timeline import (
     TimelineMoment,
 )
 from regroup.coordinator import events as e
-from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.coordinator.consumer_group import ConsumerMember
+from regroup.coordinator.group import AwaitedResponse, GroupKind, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
 
 Span = TypeVar("Span", HeldRequest, Lane, StateSpan, GenerationSpan, Rebalance)
-
-STATES: Final = tuple(GroupState)
-"""In the order in which a group passes through them; Dead stands last."""
 
 
 class MemberPhase(StrEnum):
@@ -52,6 +50,16 @@ class MemberPhase(StrEnum):
     """The generation has started, and the member has not fetched its assignment."""
     ASSIGNED = "assigned"
     """It has received its assignment."""
+    STABLE = "STABLE"
+    """A member of the consumer protocol: it has its whole share of the target of its epoch."""
+    UNREVOKED_PARTITIONS = "UNREVOKED_PARTITIONS"
+    """It was asked to give up partitions, and has not reported that it did."""
+    UNRELEASED_PARTITIONS = "UNRELEASED_PARTITIONS"
+    """It waits for partitions that other members have not given up."""
+    UNKNOWN = "UNKNOWN"
+    """A state that only a newer broker has."""
+    AWAY = "away"
+    """A static member of the consumer protocol that has left and is expected to return."""
 
     @property
     def is_held(self) -> bool:
@@ -62,8 +70,8 @@ class MemberPhase(StrEnum):
 class StateMove(NamedTuple):
     """A change of the group's state, and the type of the event that made it."""
 
-    before: GroupState
-    after: GroupState
+    before: AnyGroupState
+    after: AnyGroupState
     at: Point
     event_type: str
 
@@ -77,7 +85,8 @@ class MemberAtMoment(msgspec.Struct, frozen=True, kw_only=True):
     """When the held request came; None if none is held."""
     is_leader: bool
     generation_id: int | None
-    """The generation that it takes part in; None before the first one."""
+    """The generation that it takes part in; None before the first one. Of a member of the consumer protocol
+    its epoch."""
     owned: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
 
@@ -102,10 +111,12 @@ class MomentView(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     """The number of the event in the timeline, from 0."""
     moment: TimelineMoment
+    at_ms: int
+    """The time that is shown, in epoch milliseconds: that of the event, or a later one before the next event."""
     state_since: Point
     last_move: StateMove | None
     """None if the group has had one state only."""
-    may_follow: tuple[GroupState, ...]
+    may_follow: tuple[AnyGroupState, ...]
     """The states that may follow the present one, by the table that runs the code."""
     generation: GenerationSpan | None
     """None before the first generation, and without a group."""
@@ -117,6 +128,11 @@ class MomentView(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PartitionSpan, ...]
     believed: Mapping[TopicPartition, tuple[MemberId, ...]]
     """The members of a simulation that believed they owned a partition; empty where that was not recorded."""
+
+    @property
+    def is_of_consumer_protocol(self) -> bool:
+        """Whether the group was one of the consumer protocol (KIP-848) after the event."""
+        return self.moment.kind is GroupKind.CONSUMER
 
     @property
     def changed_members(self) -> tuple[MemberId, ...]:
@@ -138,9 +154,14 @@ class MomentViews(Sequence[MomentView]):
         return len(self._timeline.moments)
 
     def __getitem__(self, index: int) -> MomentView:  # type: ignore[override]
+        return self.at(index)
+
+    def at(self, index: int, at_ms: int | None = None) -> MomentView:
+        """The view of a moment, at a time until the next event; the event's own by default."""
         timeline = self._timeline
         moment = timeline.moments[index]
-        position = moment.position
+        at_ms = moment.at_ms if at_ms is None else at_ms
+        position, reader = moment.position, READERS[moment.kind]
         generation = _last_begun(timeline.generations, position)
         if generation is not None and generation.ended is not None and generation.ended.position <= position:
             generation = None
@@ -149,13 +170,14 @@ class MomentViews(Sequence[MomentView]):
         return MomentView(
             index=range(len(self))[index],
             moment=moment,
+            at_ms=at_ms,
             state_since=timeline.states[state_number].began,
             last_move=self._move_to(state_number),
-            may_follow=tuple(each for each in STATES if each in TRANSITIONS[moment.state]),
+            may_follow=tuple(each for each in reader.states if each in reader.transitions[moment.state]),
             generation=generation,
             rebalance=_open_at(timeline.rebalances, position),
             members=tuple(self._members(moment, generation, partitions)),
-            clocks=tuple(self._clock(each, moment) for each in moment.deadlines),
+            clocks=tuple(self._clock(each, at_ms) for each in moment.deadlines),
             partitions=partitions,
             believed=_believed(timeline, position),
         )
@@ -181,12 +203,15 @@ class MomentViews(Sequence[MomentView]):
             lane = _last_begun(self._lanes[member_id], moment.position)
             assert lane is not None
             held = self._held_at(member_id, moment.position)
+            reconciles = reconciliation_of(self._timeline.member_at(member_id, moment.position))
+            takes_part = generation is not None and _takes_part(lane, generation)
+            number = generation.generation_id if generation is not None and takes_part else None
             yield MemberAtMoment(
                 lane=lane,
-                phase=self._phase(lane, held, moment, generation),
+                phase=_reconciliation_phase(reconciles) if reconciles else self._phase(lane, held, moment, generation),
                 since=held.began if held else None,
                 is_leader=member_id == moment.leader_id,
-                generation_id=generation.generation_id if generation and _takes_part(lane, generation) else None,
+                generation_id=reconciles.epoch if reconciles else number,
                 owned=tuple(owned[member_id]),
                 assigned=tuple(assigned[member_id]),
             )
@@ -220,13 +245,17 @@ class MomentViews(Sequence[MomentView]):
         last = _last_begun(self._held.get(lane.member_id, ()), position)
         return last is not None and last.response is AwaitedResponse.SYNC and last.began >= generation.began
 
-    def _clock(self, deadline: ArmedDeadline, moment: TimelineMoment) -> ClockAtMoment:
+    def _clock(self, deadline: ArmedDeadline, at_ms: int) -> ClockAtMoment:
         armed_ms = self._armed[_key(deadline)]
         return ClockAtMoment(
             deadline=deadline,
-            left_ms=max(0, deadline.at_ms - moment.at_ms),
+            left_ms=max(0, deadline.at_ms - at_ms),
             length_ms=max(0, deadline.at_ms - armed_ms),
         )
+
+
+def _reconciliation_phase(member: ConsumerMember) -> MemberPhase:
+    return MemberPhase.AWAY if member.is_away else MemberPhase[member.state.name]
 
 
 def _believed(timeline: GroupTimeline, position: int) -> Mapping[TopicPartition, tuple[MemberId, ...]]:

@@ -22,12 +22,7 @@ from regroup.server.recording.observations import (
     ViewObserved,
     read_observations,
 )
-from regroup.storage.errors import StoreError
 from regroup.storage.store import EventStore
-
-
-class NoTimeline(StoreError):
-    """A group has no timeline, though the store has its events."""
 
 
 async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
@@ -47,10 +42,7 @@ async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str
 
 
 async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
-    """The timelines of these groups from events alone, of several without those of the consumer protocol.
-
-    Raises StoreError, NoTimeline for a single group of the consumer protocol.
-    """
+    """The timelines of these groups from events alone. Raises StoreError."""
     builders = await begin_timelines(store, groups)
     async for record in store.read(after=store.trimmed_through):
         if record.group is None and record.type in TOPIC_EVENT_TYPES:
@@ -58,14 +50,7 @@ async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, G
                 builder.on_record(record)
         elif record.group is not None and record.group in builders:
             builders[record.group].on_record(record)
-    consumer_groups = [name for name, builder in builders.items() if builder.has_consumer_protocol]
-    if consumer_groups and len(builders) == 1:
-        raise NoTimeline(
-            f"Group {consumer_groups[0]!r} has used the consumer protocol (KIP-848), of which there are no stories and "
-            "pictures. `regroup events` shows its history."
-        )
-    shown = {name: builder for name, builder in builders.items() if not builder.has_consumer_protocol}
-    return {name: builder.timeline() for name, builder in shown.items() if builder.has_history}
+    return {name: builder.timeline() for name, builder in builders.items() if builder.has_history}
 
 
 async def begin_timelines(store: EventStore, groups: Collection[str]) -> dict[str, TimelineBuilder]:
@@ -137,7 +122,7 @@ class RecordingsBuilder:
 
     def _log_ends_of(self, timeline: GroupTimeline) -> dict[TopicPartition, tuple[LogEnd, ...]]:
         """The ends of the logs that the group reads: of partitions that it committed, or that members owned."""
-        ends = self.log_ends.of_topics(timeline.topic_ids)
+        ends = self.log_ends.of_topics(timeline.topic_names)
         return {each: ends[each] for each in sorted({*timeline.offsets, *timeline.ownership}) if each in ends}
 
 

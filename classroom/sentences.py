@@ -1,210 +1,309 @@
-"""What each event says, in one sentence; empty for events that only continue what another one says."""
+"""What each event says, in one sentence; none for events that only continue what another one says.
 
-from collections.abc import Callable
+The words are in the catalogues of `phrases/`; here stands which of them an event has, and with which values.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.known_texts import CAUSE, LOST, REASON, known_text
+from regroup.classroom.phrases.phrase import Phrase, PhraseValue, in_language, phrase, series
 from regroup.classroom.timeline import TimelineMoment
-from regroup.classroom.wording import MemberNames, listed_shares, partitions_text
+from regroup.classroom.wording import MemberNames, length, partitions_value
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer_group import ConsumerProfile
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import MemberId, MemberProfile, OffsetsByPartition
+from regroup.coordinator.serialization import Cause
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 from regroup.server.explanation.causes import cause_text
-from regroup.server.explanation.sentences import duration_text
 
 
-def sentence_of(moment: TimelineMoment, names: MemberNames) -> str:
+def sentence_of(moment: TimelineMoment, names: MemberNames, language: Language = Language.ENGLISH) -> str:
     """One sentence about a moment, without its time. What a test did is marked."""
+    return in_language(said_by(moment, names), language)
+
+
+def said_by(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
+    """The sentence of a moment as a phrase; empty for an event that continues another one."""
     describe = SENTENCES.get(type(moment.event))
-    sentence = describe(moment.event, moment, names) if describe else ""
-    if sentence and moment.cause is not None and moment.cause.test:
-        return f"{sentence.removesuffix('.')} ({cause_text(moment.cause)})."
-    return sentence
+    return _whole(describe(moment.event, moment, names), moment.cause) if describe else ""
 
 
-def _because(event: Event, names: MemberNames) -> str:
-    return f": {names.within(event.reason).rstrip('.')}" if event.reason else ""
+def moment_sentence(moment: TimelineMoment, names: MemberNames, language: Language = Language.ENGLISH) -> str:
+    """The sentence of a moment, also for the events that a story sums up or leaves out."""
+    return in_language(whole_sentence(moment, names), language)
 
 
-def _group_created(event: e.GroupCreated, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"The group was created by its first {'JoinGroup' if event.by_join else 'commit'}."
+def whole_sentence(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
+    """The same as a phrase."""
+    if said := said_by(moment, names):
+        return said
+    describe = FURTHER_SENTENCES.get(type(moment.event))
+    return phrase("sentence", what=describe(moment.event, names) if describe else moment.type)
 
 
-def _member_joined(event: e.MemberJoined, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"{names[event.member_id]} joined ({_profile(event.profile)})."
+def cause_phrase(cause: Cause) -> PhraseValue:
+    """The cause of an event: a request, a deadline, an act of the broker or of a test."""
+    return known_text(cause_text(cause), CAUSE)
 
 
-def _profile(profile: MemberProfile) -> str:
-    assignors = ", ".join(each.name for each in profile.supported_protocols) or "no assignor"
-    static = f"static, instance id {profile.instance_id}, " if profile.instance_id is not None else ""
-    return f"{static}{assignors}, session timeout {duration_text(profile.session_timeout_ms)}"
+def _whole(what: Phrase, cause: Cause | None) -> Phrase:
+    if cause is not None and cause.test:
+        return phrase("sentence of a test", what=what, cause=cause_phrase(cause))
+    return phrase("sentence", what=what)
 
 
-def _member_rejoined(event: e.MemberRejoined, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"{names[event.member_id]} sent JoinGroup again{_because(event, names)}."
+def _because(event: Event, names: MemberNames) -> PhraseValue:
+    return phrase("because", reason=reason_of(event, names)) if event.reason else ""
 
 
-def _static_member_replaced(event: e.StaticMemberReplaced, moment: TimelineMoment, names: MemberNames) -> str:
-    then = "it has to wait for the rebalance" if event.awaits_join else "it keeps the assignment without a rebalance"
-    return (
-        f"{names[event.member_id]} took over the static member {event.instance_id} from "
-        f"{names[event.replaced_member_id]}, which is fenced from now on; {then}."
+def reason_of(event: Event, names: MemberNames) -> PhraseValue:
+    """Why an event happened, with the names of lanes in place of member ids."""
+    return known_text(names.within(event.reason).rstrip("."), REASON)
+
+
+def _group_created(event: e.GroupCreated, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    return phrase("group created by JoinGroup" if event.by_join else "group created by a commit")
+
+
+def _member_joined(event: e.MemberJoined, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    profile = event.profile
+    return phrase(
+        "member joined",
+        member=names[event.member_id],
+        static=static_value(profile.instance_id),
+        assignors=_assignors(profile),
+        timeout=length(profile.session_timeout_ms),
     )
 
 
-def _leader_elected(event: e.LeaderElected, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"{names[event.leader_id]} became the leader{_because(event, names)}."
+def static_value(instance_id: str | None) -> PhraseValue:
+    """The begin of the description of a static member; nothing for another one."""
+    return "" if instance_id is None else phrase("static member", instance=instance_id)
 
 
-def _rebalance_started(event: e.RebalanceStarted, moment: TimelineMoment, names: MemberNames) -> str:
+def _assignors(profile: MemberProfile) -> PhraseValue:
+    return series("listed", (each.name for each in profile.supported_protocols), limit=None) or phrase("no assignor")
+
+
+def _static_member_replaced(event: e.StaticMemberReplaced, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    return phrase(
+        "static member replaced",
+        member=names[event.member_id],
+        instance=event.instance_id,
+        replaced=names[event.replaced_member_id],
+        then=phrase("it waits" if event.awaits_join else "it keeps"),
+    )
+
+
+def _rebalance_started(event: e.RebalanceStarted, moment: TimelineMoment, names: MemberNames) -> Phrase:
     left_ms = event.deadline_ms - event.at_ms
-    limit = duration_text(max(0, left_ms))
-    phase = f"lasts {limit}, and longer if members join" if event.is_initial else f"may last {limit}"
     if left_ms <= 0:
-        phase = "ends at once"
-    return f"A rebalance started{_because(event, names)}. The join phase {phase}."
+        return phrase("rebalance started without a join phase", because=_because(event, names))
+    key = "initial rebalance started" if event.is_initial else "rebalance started"
+    return phrase(key, because=_because(event, names), limit=length(left_ms))
 
 
-def _join_phase_extended(event: e.JoinPhaseExtended, moment: TimelineMoment, names: MemberNames) -> str:
-    return (
-        f"The join phase goes on for {duration_text(max(0, event.deadline_ms - event.at_ms))}{_because(event, names)}."
+def _join_phase_extended(event: e.JoinPhaseExtended, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    limit = length(max(0, event.deadline_ms - event.at_ms))
+    return phrase("join phase extended", because=_because(event, names), limit=limit)
+
+
+def _generation_started(event: e.GenerationStarted, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    members = names.series(moment.members, event.leader_id)
+    return phrase("generation started", generation=event.generation_id, members=members, assignor=event.protocol_name)
+
+
+def _member_synced(event: e.MemberSynced, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    key = "member synced and waits" if event.awaits_assignment else "member synced"
+    return phrase(key, member=names[event.member_id])
+
+
+def _assignment_written(event: e.AssignmentWritten, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    shares = [
+        phrase("share", partitions=assigned_value(data), member=names[member_id])
+        for member_id, data in event.assignments.items()
+    ]
+    return phrase(
+        "assignment written",
+        leader=names[moment.leader_id] if moment.leader_id else phrase("the leader"),
+        shares=series("shares", shares) or phrase("nothing to any member"),
     )
-
-
-def _generation_started(event: e.GenerationStarted, moment: TimelineMoment, names: MemberNames) -> str:
-    members = names.listed(moment.members, event.leader_id)
-    return f"Generation {event.generation_id} started with {members}, assignor {event.protocol_name}."
-
-
-def _generation_raised(event: e.GenerationRaised, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"The generation was raised to {event.generation_id} without a rebalance."
-
-
-def _group_emptied(event: e.GroupEmptied, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"The group had no member left: it was Empty, with generation {event.generation_id}."
-
-
-def _member_synced(event: e.MemberSynced, moment: TimelineMoment, names: MemberNames) -> str:
-    then = "waits for the assignment" if event.awaits_assignment else "received its assignment"
-    return f"{names[event.member_id]} sent SyncGroup and {then}."
-
-
-def _assignment_written(event: e.AssignmentWritten, moment: TimelineMoment, names: MemberNames) -> str:
-    shares = [f"{assigned_text(data)} to {names[member_id]}" for member_id, data in event.assignments.items()]
-    leader = names[moment.leader_id] if moment.leader_id else "the leader"
-    return f"The assignor of {leader} gave {listed_shares(shares) or 'nothing to any member'}."
 
 
 def assigned_text(data: bytes) -> str:
     """The partitions in the bytes of an assignment, or their number of bytes where another protocol wrote them."""
+    return in_language(assigned_value(data), Language.ENGLISH)
+
+
+def assigned_value(data: bytes) -> PhraseValue:
+    """The same as a value for any language."""
     if not data:
-        return "nothing"
+        return partitions_value(())
     try:
-        return partitions_text(decode_assignment(data).partitions)
+        return partitions_value(decode_assignment(data).partitions)
     except MalformedConsumerProtocol:
-        return f"{len(data)} bytes"
+        return phrase("bytes", number=len(data))
 
 
-def _assignment_committed(event: e.AssignmentCommitted, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"The assignment was committed: the group was Stable in generation {moment.generation_id}."
+def _coordinator_loaded(event: e.CoordinatorLoaded, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    lost = series("shares", (known_text(names.within(each), LOST) for each in event.lost), limit=None)
+    return phrase(
+        "coordinator loaded",
+        epoch=moment.coordinator_epoch,
+        lost=phrase("lost with the former", lost=lost) if lost else "",
+    )
 
 
-def _member_left(event: e.MemberLeft, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"{names[event.member_id]} left{_because(event, names)}."
-
-
-def _member_removed(event: e.MemberRemoved, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"{names[event.member_id]} was removed{_because(event, names)}."
-
-
-def _pending_member_removed(event: e.PendingMemberRemoved, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"The member id {names[event.member_id]} was removed before it was used{_because(event, names)}."
-
-
-def _coordinator_loaded(event: e.CoordinatorLoaded, moment: TimelineMoment, names: MemberNames) -> str:
-    lost = f" Lost with the former one: {'; '.join(map(names.within, event.lost))}." if event.lost else ""
-    return f"A coordinator loaded the group from its log (coordinator epoch {moment.coordinator_epoch}).{lost}"
-
-
-def _append_failed(event: e.AppendFailed, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"Kafka's log lost the record of event number {event.append_number}{_because(event, names)}."
-
-
-def _append_timed_out(event: e.AppendTimedOut, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"Kafka's log did not commit the record of event number {event.append_number} in time."
-
-
-def _offsets_deleted(event: e.OffsetsDeleted, moment: TimelineMoment, names: MemberNames) -> str:
+def _offsets_deleted(event: e.OffsetsDeleted, moment: TimelineMoment, names: MemberNames) -> Phrase:
     partitions = [TopicPartition(topic, index) for topic, indexes in event.partitions.items() for index in indexes]
-    return f"The committed offsets of {partitions_text(partitions)} were deleted{_because(event, names)}."
+    return phrase("offsets deleted", partitions=partitions_value(partitions), because=_because(event, names))
 
 
-def _group_deleted(event: e.GroupDeleted, moment: TimelineMoment, names: MemberNames) -> str:
-    return f"The group was deleted{_because(event, names)}."
+def _about_member(key: str, name: str = "member_id") -> Callable[[Any, TimelineMoment, MemberNames], Phrase]:
+    """Says something about the member in this field, and why."""
+    return lambda event, moment, names: phrase(key, member=names[getattr(event, name)], because=_because(event, names))
 
 
-SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], str]]] = {
+def _consumer_group_created(event: ce.ConsumerGroupCreated, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    key = "consumer group created" if moment.event_number == 1 else "consumer group begun"
+    return phrase(key, because=_because(event, names))
+
+
+def _member_subscribed(event: ce.MemberSubscribed, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    profile = event.profile
+    key = "consumer joined" if moment.joined else "consumer described"
+    return phrase(
+        key,
+        member=names[event.member_id],
+        static=static_value(profile.instance_id),
+        topics=_subscription(profile),
+        timeout=length(profile.session_timeout_ms),
+    )
+
+
+def _subscription(profile: ConsumerProfile) -> PhraseValue:
+    """Topics, and a pattern of them."""
+    pattern = phrase("pattern", pattern=profile.subscribed_regex) if profile.subscribed_regex else ""
+    return series("listed", filter(None, (*profile.subscribed_topics, pattern))) or phrase("no topic")
+
+
+def _target_assigned(event: ce.TargetAssigned, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    shares = [
+        phrase("share", partitions=partitions_value(_of_topics(share, names)), member=names[member_id])
+        for member_id, share in event.targets.items()
+    ]
+    return phrase(
+        "target assigned" if event.assignor else "target without members",
+        epoch=event.assignment_epoch,
+        assignor=event.assignor,
+        shares=series("shares", shares) or phrase("no other shares"),
+    )
+
+
+def _of_topics(partitions: Mapping[str, Iterable[int]], names: MemberNames) -> Iterator[TopicPartition]:
+    return (TopicPartition(names[topic], index) for topic, indexes in partitions.items() for index in indexes)
+
+
+def _member_reconciled(event: ce.MemberReconciled, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    limit_ms = max(0, (event.revocation_deadline_ms or event.at_ms) - event.at_ms)
+    return phrase(
+        f"member {event.state.value}",
+        member=names[event.member_id],
+        epoch=event.epoch,
+        assigned=partitions_value(_of_topics(event.assigned, names)),
+        pending=partitions_value(_of_topics(event.pending_revocation, names)),
+        limit=length(limit_ms),
+    )
+
+
+def _static_consumer_replaced(event: ce.StaticConsumerReplaced, _: TimelineMoment, names: MemberNames) -> Phrase:
+    return phrase(
+        "static consumer replaced",
+        member=names[event.member_id],
+        instance=event.instance_id,
+        replaced=names[event.replaced_member_id],
+    )
+
+
+def _regexes_resolved(event: ce.RegexesResolved, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    found = [
+        phrase("matches", pattern=pattern, topics=series("listed", each.topics) or phrase("no topic"))
+        for pattern, each in event.resolved.items()
+    ]
+    return phrase("patterns resolved", found=series("shares", found) or phrase("no topic"))
+
+
+SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], Phrase]]] = {
     e.GroupCreated: _group_created,
     e.MemberJoined: _member_joined,
-    e.MemberRejoined: _member_rejoined,
+    e.MemberRejoined: _about_member("member rejoined"),
     e.StaticMemberReplaced: _static_member_replaced,
-    e.LeaderElected: _leader_elected,
+    e.LeaderElected: _about_member("leader elected", "leader_id"),
     e.RebalanceStarted: _rebalance_started,
     e.JoinPhaseExtended: _join_phase_extended,
     e.GenerationStarted: _generation_started,
-    e.GenerationRaised: _generation_raised,
-    e.GroupEmptied: _group_emptied,
+    e.GenerationRaised: lambda event, *_: phrase("generation raised", generation=event.generation_id),
+    e.GroupEmptied: lambda event, *_: phrase("group emptied", generation=event.generation_id),
     e.MemberSynced: _member_synced,
     e.AssignmentWritten: _assignment_written,
-    e.AssignmentCommitted: _assignment_committed,
-    e.MemberLeft: _member_left,
-    e.MemberRemoved: _member_removed,
-    e.PendingMemberRemoved: _pending_member_removed,
+    e.AssignmentCommitted: lambda _, moment, __: phrase("assignment committed", generation=moment.generation_id),
+    e.MemberLeft: _about_member("member left"),
+    e.MemberRemoved: _about_member("member removed"),
+    e.PendingMemberRemoved: _about_member("pending member removed"),
     e.CoordinatorLoaded: _coordinator_loaded,
-    e.AppendFailed: _append_failed,
-    e.AppendTimedOut: _append_timed_out,
+    e.AppendFailed: lambda event, _, names: phrase(
+        "append failed", number=event.append_number, because=_because(event, names)
+    ),
+    e.AppendTimedOut: lambda event, *_: phrase("append timed out", number=event.append_number),
+    ce.ConsumerGroupCreated: _consumer_group_created,
+    ce.ConsumerGroupEnded: lambda event, _, names: phrase("consumer group ended", because=_because(event, names)),
+    ce.MemberSubscribed: _member_subscribed,
+    ce.GroupEpochBumped: lambda event, _, names: phrase(
+        "group epoch bumped", epoch=event.group_epoch, because=_because(event, names)
+    ),
+    ce.TargetAssigned: _target_assigned,
+    ce.MemberReconciled: _member_reconciled,
+    ce.StaticMemberAway: _about_member("static member away"),
+    ce.StaticConsumerReplaced: _static_consumer_replaced,
+    ce.RegexesResolved: _regexes_resolved,
     e.OffsetsDeleted: _offsets_deleted,
-    e.GroupDeleted: _group_deleted,
+    e.GroupDeleted: lambda event, _, names: phrase("group deleted", because=_because(event, names)),
 }
 """The other events are about offsets, which a story counts, or continue what one of these says."""
 
 
-def moment_sentence(moment: TimelineMoment, names: MemberNames) -> str:
-    """The sentence of a moment, also for the events that a story sums up or leaves out."""
-    sentence = sentence_of(moment, names)
-    if sentence:
-        return sentence
-    describe = FURTHER_SENTENCES.get(type(moment.event))
-    return describe(moment.event, names) if describe else f"{moment.type}."
-
-
-def _committed(offsets: OffsetsByPartition) -> str:
+def _committed(offsets: OffsetsByPartition) -> PhraseValue:
     """`orders 0 up to 500`; of several partitions their names alone."""
     found = [(TopicPartition(topic, index), each.offset) for topic, by in offsets.items() for index, each in by.items()]
-    text = partitions_text(partition for partition, _ in found)
-    return f"{text} up to {found[0][1]}" if len(found) == 1 else text
+    partitions = partitions_value(partition for partition, _ in found)
+    return phrase("up to", partitions=partitions, offset=found[0][1]) if len(found) == 1 else partitions
 
 
-def _who(member_id: MemberId, names: MemberNames) -> str:
-    return names[member_id] if member_id else "A client that is no member"
+def _who(member_id: MemberId, names: MemberNames) -> PhraseValue:
+    return names[member_id] if member_id else phrase("no member")
 
 
-FURTHER_SENTENCES: Final[dict[type[Event], Callable[[Any, MemberNames], str]]] = {
-    e.OffsetsCommitted: lambda event, names: f"{_who(event.member_id, names)} committed {_committed(event.offsets)}.",
-    e.OffsetsWritten: lambda event, names: (
-        f"Kafka's log wrote a commit of {_who(event.member_id, names)} and has not committed it: "
-        f"{_committed(event.offsets)}."
+FURTHER_SENTENCES: Final[dict[type[Event], Callable[[Any, MemberNames], Phrase]]] = {
+    e.OffsetsCommitted: lambda event, names: phrase(
+        "offsets committed", who=_who(event.member_id, names), offsets=_committed(event.offsets)
     ),
-    e.TransactionalOffsetsWritten: lambda event, names: (
-        f"Producer {event.producer_id} wrote offsets of {_committed(event.offsets)} in a transaction."
+    e.OffsetsWritten: lambda event, names: phrase(
+        "offsets written", who=_who(event.member_id, names), offsets=_committed(event.offsets)
     ),
-    e.TransactionEnded: lambda event, names: (
-        f"The transaction of producer {event.producer_id} {'committed' if event.committed else 'dropped'} its offsets."
+    e.TransactionalOffsetsWritten: lambda event, _: phrase(
+        "transactional offsets", id=event.producer_id, offsets=_committed(event.offsets)
     ),
-    e.PendingMemberAdded: lambda event, _: (
-        f"{event.client_id or 'A client'} got a member id, and has to send JoinGroup again with it."
+    e.TransactionEnded: lambda event, _: phrase(
+        "transaction committed" if event.committed else "transaction dropped", id=event.producer_id
     ),
-    e.GroupMetadataWritten: lambda event, names: "The coordinator's log holds the group's present metadata.",
-    e.AppendCommitted: lambda event, names: f"Kafka's log committed the record of event number {event.append_number}.",
+    e.PendingMemberAdded: lambda event, _: phrase(
+        "pending member added", client=event.client_id or phrase("unnamed client")
+    ),
+    e.GroupMetadataWritten: lambda *_: phrase("group metadata written"),
+    e.AppendCommitted: lambda event, _: phrase("append committed", number=event.append_number),
 }
 """What a story counts, or leaves out because another sentence says it."""

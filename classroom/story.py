@@ -7,8 +7,10 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from regroup.classroom.incidents import incidents_between, incidents_of
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase, series
 from regroup.classroom.recorded.views import Dispute, disputes
-from regroup.classroom.sentences import sentence_of
+from regroup.classroom.sentences import said_by
 from regroup.classroom.timeline import (
     GroupTimeline,
     HeldRequest,
@@ -18,12 +20,13 @@ from regroup.classroom.timeline import (
     Rebalance,
     TimelineMoment,
 )
-from regroup.classroom.wording import MemberNames, listed, listed_shares, partitions_text, times
+from regroup.classroom.wording import MemberNames, length, partitions_value, times
 from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.group import AwaitedResponse, GroupKind, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.server.explanation.sentences import duration_text, time_text
+from regroup.server.explanation.sentences import time_text
 
 LEAST_WAIT_MS: Final = 1_000
 """A shorter wait for a member is not worth a sentence."""
@@ -33,7 +36,11 @@ LEFT_OUT: Final = (e.MemberSynced, e.MemberRejoined)
 """Events that have a sentence, and repeat what a rebalance implies."""
 ENDS: Final = (e.AssignmentCommitted, e.CoordinatorLoaded)
 """Events behind which something new begins, even if the same request led to it."""
-PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded)
+REACHED: Final = (e.AssignmentCommitted, ce.MemberReconciled)
+"""Events that may end a rebalance with an assignment for every member."""
+TOOK: Final = {GroupKind.CLASSIC: "rebalance took", GroupKind.CONSUMER: "reconciliation took"}
+STATES: Final = {GroupKind.CLASSIC: "present state", GroupKind.CONSUMER: "consumer state"}
+PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded, ce.GroupEpochBumped)
 """Events with which a part of the story begins. The commits before them are summed up."""
 
 
@@ -45,48 +52,72 @@ class StoryLine(NamedTuple):
     text: str
     begins_part: bool = False
     """The story has a part for each rebalance and each coordinator."""
+    until_ms: int = 0
+    """The latest time that the sentence names, in epoch milliseconds; 0 if it names none."""
 
 
-def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) -> Iterator[StoryLine]:
-    """The sentences of a group's life, or of a part of it, in the order of time."""
+class SaidLine(NamedTuple):
+    """A sentence in no language yet."""
+
+    position: int
+    at_ms: int
+    said: PhraseValue
+    begins_part: bool = False
+    until_ms: int = 0
+
+    def written(self, language: Language) -> StoryLine:
+        return StoryLine(self.position, self.at_ms, in_language(self.said, language), self.begins_part, self.until_ms)
+
+
+def story_lines(
+    timeline: GroupTimeline, within: PositionRange | None = None, language: Language = Language.ENGLISH
+) -> Iterator[StoryLine]:
+    """The sentences of a group's life, or of a part of it, in the order of time; the last one is about its end."""
     within = within or timeline.positions
     moments = timeline.moments_between(*within)
     if not moments:
         return
-    recorded = recorded_lines(timeline, within)
-    yield from merge(_event_lines(timeline, moments), recorded, key=lambda line: line.at_ms)
-    end_ms = max([moments[-1].at_ms, *(line.at_ms for line in recorded[-1:])])
-    names = MemberNames(timeline.names)
-    yield StoryLine(moments[-1].position, end_ms, _end_state(timeline, moments[-1], names))
+    recorded = recorded_lines(timeline, within, language)
+    # Commits are summed up when a part ends, and the sentence about them has the time of the last one.
+    of_events = sorted(_event_lines(timeline, moments), key=lambda line: line.position)
+    yield from merge((line.written(language) for line in of_events), recorded, key=lambda line: line.at_ms)
+    _, to_ms = timeline.times_of(within)
+    latest_ms = max((max(line.at_ms, line.until_ms) for line in recorded), default=0)
+    end_ms = max(moments[-1].at_ms, round(min(latest_ms, to_ms)))
+    names = MemberNames(timeline.names_of_ids)
+    yield SaidLine(moments[-1].position, end_ms, _end_state(timeline, moments[-1], names)).written(language)
 
 
-def recorded_lines(timeline: GroupTimeline, within: PositionRange) -> list[StoryLine]:
+def recorded_lines(timeline: GroupTimeline, within: PositionRange, language: Language) -> list[StoryLine]:
     """The sentences about requests that went wrong, and about partitions with several owners by their own views."""
     from_ms, to_ms = timeline.times_of(within)
     lines = [
-        StoryLine(timeline.position_at(each.at_ms), each.at_ms, each.text)
+        StoryLine(timeline.position_at(each.at_ms), each.at_ms, each.text_in(language), until_ms=each.last_ms)
         for each in incidents_between(incidents_of(timeline), from_ms, to_ms)
     ]
     alike: dict[tuple[object, ...], list[Dispute]] = defaultdict(list)
     for each in disputes(timeline.views):
         if from_ms <= each.began.at_ms <= to_ms:
             alike[each.members, each.began, each.ended].append(each)
-    names = MemberNames(timeline.names)
-    lines += [StoryLine(*several[0].began, _dispute_text(several, names)) for several in alike.values()]
+    names = MemberNames(timeline.names_of_ids)
+    lines += [_dispute_line(several, names).written(language) for several in alike.values()]
     return sorted(lines, key=lambda line: line.at_ms)
 
 
-def _dispute_text(disputes: Sequence[Dispute], names: MemberNames) -> str:
+def _dispute_line(disputes: Sequence[Dispute], names: MemberNames) -> SaidLine:
     """About partitions with the same owners, by their own views, at the same time."""
     first = disputes[0]
-    both = "both" if len(first.members) == 2 else "all"
-    until = f"until {time_text(first.ended.at_ms)}" if first.ended is not None else "until the end"
-    owned = partitions_text(each.partition for each in disputes)
-    return f"{names.listed(first.members)} {both} believed that they owned {owned}, {until}."
+    said = phrase(
+        "two believed" if len(first.members) == 2 else "several believed",
+        members=names.series(first.members),
+        partitions=partitions_value(each.partition for each in disputes),
+        until=phrase("until the end") if first.ended is None else phrase("until", time=time_text(first.ended.at_ms)),
+    )
+    return SaidLine(*first.began, said, until_ms=first.ended.at_ms if first.ended is not None else 0)
 
 
-def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> Iterator[StoryLine]:
-    names, commits = MemberNames(timeline.names), CommitCounter()
+def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> Iterator[SaidLine]:
+    names, commits = MemberNames(timeline.names_of_ids), CommitCounter()
     part_begins, begins_part = set(_part_begins(moments)), False
     lost, joins = _ends_of_ownership(timeline), _ends_of_joins(timeline)
     ends = {each.ended.position: each for each in timeline.rebalances if each.ended}
@@ -95,17 +126,23 @@ def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> 
             yield from commits.lines(names)
             begins_part = True
         commits.on_moment(moment)
-        if not isinstance(moment.event, LEFT_OUT) and (sentence := sentence_of(moment, names)):
+        if not isinstance(moment.event, LEFT_OUT) and (said := said_by(moment, names)):
+            further: PhraseValue = ""
             if isinstance(moment.event, e.MemberLeft | e.MemberRemoved):
-                sentence += _what_it_owned(lost[moment.position], moment.event.member_id)
+                further = _what_it_owned(lost[moment.position], moment.event.member_id)
             elif isinstance(moment.event, e.GenerationStarted):
-                sentence += _who_was_last(moment, joins[moment.position], names)
-            yield StoryLine(moment.position, moment.at_ms, sentence, begins_part)
+                further = _who_was_last(moment, joins[moment.position], names)
+            yield SaidLine(moment.position, moment.at_ms, _sentences(said, further), begins_part)
             begins_part = False
         ended = ends.get(moment.position)
-        if ended is not None and isinstance(moment.event, e.AssignmentCommitted):
-            yield StoryLine(moment.position, moment.at_ms, _cost(timeline, ended))
+        if ended is not None and isinstance(moment.event, REACHED):
+            yield SaidLine(moment.position, moment.at_ms, _cost(timeline, ended, moment.kind))
     yield from commits.lines(names)
+
+
+def _sentences(*values: PhraseValue) -> PhraseValue:
+    """Sentences one after the other, without the empty ones."""
+    return series("sentences", filter(None, values), limit=None)
 
 
 def _part_begins(moments: Sequence[TimelineMoment]) -> Iterator[int]:
@@ -137,79 +174,96 @@ def _ends_of_joins(timeline: GroupTimeline) -> Mapping[int, list[HeldRequest]]:
     return ends
 
 
-def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: MemberNames) -> str:
+def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: MemberNames) -> PhraseValue:
     """Why the join phase lasted as long as it did: its deadline, or one member that the others waited for."""
     if moment.cause is not None and moment.cause.deadline == DeadlineKind.JOIN_PHASE:
-        return " The join phase had reached its deadline."
+        return phrase("join phase at its deadline")
     if len(joins) < 2:
         return ""
     *_, before, last = sorted(joins, key=lambda each: each.began.position)
     gone_after_ms = moment.at_ms - last.began.at_ms
     if gone_after_ms >= LEAST_WAIT_MS:
-        return f" These had waited {duration_text(gone_after_ms)} for a member that is no longer in the group."
+        return phrase("waited for a former member", length=length(gone_after_ms))
     waited_ms = last.began.at_ms - before.began.at_ms
     if waited_ms < LEAST_WAIT_MS:
         return ""
-    waited = duration_text(waited_ms)
-    return f" The last JoinGroup was that of {names[last.member_id]}; all others waited for it, for {waited}."
+    return phrase("last JoinGroup", member=names[last.member_id], length=length(waited_ms))
 
 
-def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
+def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> PhraseValue:
     owned = [span.partition for span in ended if member_id in span.owners]
-    return f" It owned {partitions_text(owned)}." if owned else " It owned nothing."
+    return phrase("it owned", partitions=partitions_value(owned)) if owned else phrase("it owned nothing")
 
 
 class CommitCounter:
     """Counts commits by member, and keeps the offset that each partition has reached."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._counts: dict[MemberId | int, int] = {}
+        """By member id, or by the number of a producer."""
+        self._offsets: dict[MemberId | int, dict[TopicPartition, int]] = {}
         self._last: Point | None = None
 
     def on_moment(self, moment: TimelineMoment) -> None:
         """Count the commit, if this moment is one."""
         event = moment.event
         if isinstance(event, e.OffsetsCommitted | e.OffsetsWritten | e.TransactionalOffsetsWritten):
-            who = event.member_id
-            if isinstance(event, e.TransactionalOffsetsWritten):
-                who = f"producer {event.producer_id}"
+            who = event.producer_id if isinstance(event, e.TransactionalOffsetsWritten) else event.member_id
             self._counts[who] = self._counts.get(who, 0) + 1
             for topic, partitions in event.offsets.items():
                 for index, committed in partitions.items():
                     self._offsets.setdefault(who, {})[TopicPartition(topic, index)] = committed.offset
             self._last = moment.point
 
-    def lines(self, names: MemberNames) -> Iterator[StoryLine]:
+    def lines(self, names: MemberNames) -> Iterator[SaidLine]:
         """One line for each who committed since the last call."""
         if self._last is None:
             return
         for who, count in self._counts.items():
-            name = (names[who] if who else "A client that is no member") if not who.startswith("producer ") else who
-            reached = [f"{each.topic}-{each.partition} at {offset}" for each, offset in self._offsets[who].items()]
-            yield StoryLine(*self._last, f"{name} committed {times(count)}, up to {listed(sorted(reached))}.")
+            reached = sorted(self._offsets[who].items(), key=lambda each: f"{each[0].topic}-{each[0].partition} ")
+            said = phrase(
+                "commits",
+                who=_committer(who, names),
+                count=times(count),
+                reached=series(
+                    "names",
+                    (
+                        phrase("reached", partition=f"{at.topic}-{at.partition}", offset=offset)
+                        for at, offset in reached
+                    ),
+                ),
+            )
+            yield SaidLine(*self._last, said)
         self._counts, self._offsets, self._last = {}, {}, None
 
 
-def _cost(timeline: GroupTimeline, rebalance: Rebalance) -> str:
+def _committer(who: MemberId | int, names: MemberNames) -> PhraseValue:
+    if isinstance(who, int):
+        return phrase("producer", id=who)
+    return names[who] if who else phrase("no member")
+
+
+def _cost(timeline: GroupTimeline, rebalance: Rebalance, kind: GroupKind) -> PhraseValue:
     """How long a rebalance took, and which partitions had no owner meanwhile."""
     assert rebalance.ended is not None
-    took = f"The rebalance took {duration_text(rebalance.ended.at_ms - rebalance.began.at_ms)}."
+    took = phrase(TOOK[kind], length=length(rebalance.ended.at_ms - rebalance.began.at_ms))
     gaps = dict(gaps_of(timeline, rebalance))
-    if not gaps:
-        return f"{took} Every partition had an owner all the time."
-    return f"{took} Without an owner until a member received them: {_gaps_text(gaps)}."
+    return _sentences(took, phrase("without an owner until", gaps=_gaps(gaps)) if gaps else phrase("always owned"))
 
 
-def _gaps_text(gaps: Mapping[TopicPartition, int]) -> str:
+def _gaps(gaps: Mapping[TopicPartition, int]) -> PhraseValue:
     """`orders 0-3 for 20.003s, orders 4-5 for 3ms`; of many lengths the longest alone."""
     by_length: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition, gap_ms in gaps.items():
         by_length[gap_ms].append(partition)
     if len(by_length) > MAX_LENGTHS:
-        return f"{partitions_text(gaps)}, for up to {duration_text(max(by_length))}"
-    return ", ".join(
-        f"{partitions_text(by_length[each])} for {duration_text(each)}" for each in sorted(by_length, reverse=True)
+        return phrase("gaps up to", partitions=partitions_value(gaps), length=length(max(by_length)))
+    return series(
+        "gaps",
+        (
+            phrase("gap", partitions=partitions_value(by_length[each]), length=length(each))
+            for each in sorted(by_length, reverse=True)
+        ),
     )
 
 
@@ -236,13 +290,21 @@ def _is_gap_during(span: PartitionSpan, began: Point, ended: Point) -> bool:
     )
 
 
-def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNames) -> str:
+def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNames) -> PhraseValue:
     """The state after the last event of the story, and who owns what."""
-    when = "At the end" if moment is timeline.moments[-1] else f"After position {moment.position}"
+    is_last = moment is timeline.moments[-1]
+    when = phrase("at the end") if is_last else phrase("after position", position=moment.position)
     if moment.state is GroupState.DEAD:
-        return f"{when} the group does not exist."
-    leader = f", leader {names[moment.leader_id]}" if moment.leader_id else ""
-    parts = [f"{when} the group is {moment.state} in generation {moment.generation_id}{leader}."]
+        return phrase("no group", when=when)
+    leader = phrase("with leader", member=names[moment.leader_id]) if moment.leader_id else ""
+    state = phrase(
+        STATES[moment.kind],
+        when=when,
+        state=moment.state.value,
+        generation=moment.generation_id,
+        epoch=moment.generation_id,
+        leader=leader,
+    )
     owned: dict[MemberId, list[TopicPartition]] = {each: [] for each in moment.members}
     gaps = []
     for span in timeline.ownership_at(moment.position):
@@ -250,12 +312,14 @@ def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNam
             owned.setdefault(member_id, []).append(span.partition)
         if not span.owners:
             gaps.append(span.partition)
-    if timeline.protocol_type == "consumer" and owned:
-        parts.append(f"{listed_shares(_shares(owned.items(), names))}.")
-    if gaps:
-        parts.append(f"Without an owner: {partitions_text(gaps)}.")
-    return " ".join(parts)
+    has_shares = timeline.protocol_type == "consumer" and owned
+    return _sentences(
+        state,
+        phrase("shares of members", shares=series("shares", _shares(owned.items(), names))) if has_shares else "",
+        phrase("without an owner", partitions=partitions_value(gaps)) if gaps else "",
+    )
 
 
-def _shares(owned: Iterable[tuple[MemberId, list[TopicPartition]]], names: MemberNames) -> list[str]:
-    return [f"{names[member_id]} owns {partitions_text(partitions)}" for member_id, partitions in owned]
+def _shares(owned: Iterable[tuple[MemberId, list[TopicPartition]]], names: MemberNames) -> Iterator[PhraseValue]:
+    for member_id, partitions in owned:
+        yield phrase("owns", member=names[member_id], partitions=partitions_value(partitions))

@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from regroup.classroom.kinds import AnyGroupState, AnyMember, Awaited
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, GroupState, Member, MemberId
+from regroup.coordinator.group import GroupKind, MemberId
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -62,11 +63,15 @@ class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     event: Event
     cause: Cause | None
     """None if the store does not hold it."""
-    state: GroupState
+    state: AnyGroupState
     generation_id: int
+    """Of a group of the consumer protocol the group epoch."""
     leader_id: MemberId | None
     members: tuple[MemberId, ...]
     deadlines: tuple[ArmedDeadline, ...]
+    kind: GroupKind = GroupKind.CLASSIC
+    joined: bool = False
+    """Whether the event added a member."""
 
     @property
     def address(self) -> str:
@@ -104,10 +109,14 @@ BEFORE: Final = "before"
 
 
 class HeldRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A JoinGroup or SyncGroup whose response the coordinator holds. Begin and end are equal if it was not held."""
+    """A JoinGroup or SyncGroup whose response the coordinator holds. Begin and end are equal if it was not held.
+
+    In a group of the consumer protocol no response is held: there it is a time in which a member has to give up
+    partitions, or waits for others to do so.
+    """
 
     member_id: MemberId
-    response: AwaitedResponse
+    response: Awaited
     began: Point
     ended: Point | None = None
     ended_by: str = ""
@@ -117,22 +126,25 @@ class HeldRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class StateSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which the group had one state."""
 
-    state: GroupState
+    state: AnyGroupState
     began: Point
     ended: Point | None = None
 
 
 class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One generation, from the end of its join phase to the next generation, or to the end of the group."""
+    """One generation, from the end of its join phase to the next generation, or to the end of the group.
+
+    In a group of the consumer protocol one group epoch.
+    """
 
     generation_id: int
     leader_id: MemberId | None
-    """None for a generation without members."""
+    """None for a generation without members, and for a group epoch."""
     protocol_name: str | None
     members: tuple[MemberId, ...]
     began: Point
     assigned: Point | None = None
-    """When the leader's assignment was committed; None if it never was."""
+    """When the leader's assignment was committed, or the target of the epoch computed; None if it never was."""
     ended: Point | None = None
 
 
@@ -140,11 +152,12 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A join phase and a sync phase, up to the commit of an assignment, or to a group without members.
 
     A rebalance that starts before the last one has ended counts as the same one: its members had no assignment between.
+    In a group of the consumer protocol it lasts from a new group epoch until every member has reached the target.
     """
 
     began: Point
     starts: tuple[Point, ...]
-    """Every `rebalance-started`, the first among them."""
+    """Every `rebalance-started` or `group-epoch-bumped`, the first among them."""
     ended: Point | None = None
     """None while it runs."""
     ended_by: str = ""
@@ -156,6 +169,9 @@ class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `assigned_to` is what the coordinator has, and `regroup replay` shows. `owners` are those of them that have received
     the assignment, and have not given the partition up with a JoinGroup that does not list it. A span without owners is
     a gap.
+
+    In a group of the consumer protocol `assigned_to` is whose share of the target it is, and `owners` are those that
+    hold it; `revoking` are those of them that were asked to give it up.
     """
 
     partition: TopicPartition
@@ -166,6 +182,7 @@ class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Type of the event that began it, of the group or of a topic; or `BEFORE`."""
     ended: Point | None = None
     ended_by: str = ""
+    revoking: tuple[MemberId, ...] = ()
 
 
 class CommittedStep(NamedTuple):
@@ -197,7 +214,7 @@ class RepeatedRead(NamedTuple):
 class MemberSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What events say about the session timeout of one member id."""
 
-    changes: tuple[tuple[int, Member | None], ...]
+    changes: tuple[tuple[int, AnyMember | None], ...]
     """The member from each position on, at which it has changed; None once it is no member."""
     started: tuple[Point, ...]
     """The events that started its session timeout again."""
@@ -362,13 +379,19 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     views: tuple[ViewSpan, ...] = ()
     """What the members of a simulation believed they owned, in the order of their begin."""
     recorded: Recorded = Recorded()
-    topic_ids: Mapping[bytes, str] = {}
-    """The names of topics by their ids, as they are on the wire."""
     log_ends: Mapping[TopicPartition, tuple[LogEnd, ...]] = {}
     """Where the logs of partitions of the group ended, as far as recorded; of logs that no response names, nothing."""
     repeated_reads: Mapping[TopicPartition, tuple[RepeatedRead, ...]] = {}
     """The records that members of a simulation read again."""
     sessions: Mapping[MemberId, MemberSession] = {}
+    topic_names: Mapping[str, str] = {}
+    """The names of topics by their ids, which events of the consumer protocol have."""
+
+    @property
+    def kind(self) -> GroupKind:
+        """The kind of the group after the last event that it had while it existed."""
+        existing = (each.kind for each in reversed(self.moments) if each.state != "Dead")
+        return next(existing, GroupKind.CLASSIC)
 
     @property
     def positions(self) -> PositionRange:
@@ -379,6 +402,17 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def names(self) -> Mapping[MemberId, str]:
         """The names of all lanes by member id."""
         return {lane.member_id: lane.name for lane in self.lanes}
+
+    @cached_property
+    def names_of_ids(self) -> Mapping[str, str]:
+        """The names of all lanes by member id, and of topics by their ids: what sentences have in place of ids."""
+        return {**self.topic_names, **self.names}
+
+    def member_at(self, member_id: MemberId, position: int) -> AnyMember | None:
+        """A member after the event at a position, as the coordinator had it; None if it was none then."""
+        session = self.sessions.get(member_id)
+        index = bisect_right(session.changes, position, key=lambda each: each[0]) if session else 0
+        return session.changes[index - 1][1] if session and index else None
 
     @cached_property
     def _positions(self) -> list[int]:

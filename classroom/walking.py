@@ -1,16 +1,52 @@
-"""Ways through the moments of a timeline: one by one, with or without commits of offsets, to the next rebalance, and to
-the next deadline that ran out. All are indexes of moments, from 0."""
+"""Ways through the moments of a timeline: one by one, with or without commits of offsets, to the next rebalance, to the
+next deadline that ran out, and to the next recorded request or response between them. Indexes of moments begin at 0."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-from regroup.classroom.timeline import GroupTimeline
+from regroup.classroom.timeline import GroupTimeline, TimelineExchange
 from regroup.coordinator import events as e
 
 COMMITS: Final = (*e.OFFSET_EVENTS, e.OffsetsWritten)
 """Events that are about offsets alone."""
+
+
+class MessageStop(NamedTuple):
+    """A place between two events: a recorded request came, was lost on its way, or was answered."""
+
+    moment_index: int
+    """Of the last moment before it."""
+    at_ms: int
+    """Epoch milliseconds."""
+    is_response: bool
+    exchange: TimelineExchange
+
+
+def message_stops(timeline: GroupTimeline) -> list[MessageStop]:
+    """The recorded messages of a group in the order of time; those before its first event are left out.
+
+    A request stands before the events to which it led, and the response behind them. Of a run of heartbeats the known
+    times are given, without the responses.
+    """
+    moments = timeline.moments
+    numbers = {moment.position: index for index, moment in enumerate(moments)}
+    stops = []
+    for each in timeline.exchanges:
+        led_to = [numbers[position] for position in each.events if position in numbers]
+        before = min(led_to, default=len(moments)) - 1
+        for at_ms in each.seen_ms or (each.at_ms,):
+            stops.append(MessageStop(min(_last_up_to(timeline, at_ms), before), at_ms, False, each))
+        if each.answered_at_ms is not None and each.count == 1:
+            index = max([_last_up_to(timeline, each.answered_at_ms), *led_to])
+            stops.append(MessageStop(index, each.answered_at_ms, True, each))
+    return sorted((each for each in stops if each.moment_index >= 0), key=lambda each: each[:3])
+
+
+def _last_up_to(timeline: GroupTimeline, at_ms: int) -> int:
+    return bisect_right(timeline.moments, at_ms, key=lambda moment: moment.at_ms) - 1
 
 
 class Walk:
@@ -18,6 +54,7 @@ class Walk:
 
     def __init__(self, timeline: GroupTimeline, *, with_commits: bool = True) -> None:
         moments = timeline.moments
+        self._timeline = timeline
         self._shown: Sequence[int] = range(len(moments))
         if not with_commits:
             self._shown = [index for index, each in enumerate(moments) if not isinstance(each.event, COMMITS)]
@@ -70,6 +107,27 @@ class Walk:
 
     def previous_deadline(self, index: int) -> int | None:
         return _before(self._deadlines, index)
+
+    def next_message(self, index: int, number: int | None = None) -> int | None:
+        """The number of the first recorded message after a moment, or after a message; None if there is none."""
+        found = bisect_left(self._messages, index, key=_index) if number is None else number + 1
+        return found if found < len(self._messages) else None
+
+    def previous_message(self, index: int, number: int | None = None) -> int | None:
+        found = bisect_left(self._messages, index, key=_index) if number is None else number
+        return found - 1 if found else None
+
+    def message(self, number: int) -> MessageStop:
+        """The recorded message with this number, from 0."""
+        return self._messages[number]
+
+    @cached_property
+    def _messages(self) -> list[MessageStop]:
+        return message_stops(self._timeline)
+
+
+def _index(stop: MessageStop) -> int:
+    return stop.moment_index
 
 
 def _after(indexes: Sequence[int], index: int) -> int | None:

@@ -1,1 +1,3 @@
-"""The command line `regroup`: for each command its arguments, which are quick to load, and its job."""
+"""The command line `regroup`: each command has its arguments, which are quick to load, and a job that
+carries it out.
+"""

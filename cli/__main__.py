@@ -1,4 +1,4 @@
-"""`python -m regroup` and `python -m regroup.cli` run the command `regroup`."""
+"""Runs the command line: `python -m regroup` and `python -m regroup.cli` do the same as the command `regroup`."""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""The job of a parsed command line. What a person can correct becomes one line on standard error and exit code 2."""
+"""Runs the job of a parsed command line. An error that the user can correct becomes one line on standard error and exit
+code 2.
+"""
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
@@ -15,7 +17,7 @@ FILE_ERRORS: Final = (FileNotFoundError, FileExistsError, NotADirectoryError, Is
 
 
 class CannotRun(Exception):
-    """The command cannot be carried out; the message says why, and what to do."""
+    """The command cannot be carried out; the message says why, and what the user can do."""
 
 
 def run_job(args: Namespace) -> int:
@@ -44,7 +46,7 @@ def need_packages(packages: Iterable[str], install: str) -> None:
 
 @contextmanager
 def cannot_run_after(*errors: type[Exception]) -> Iterator[None]:
-    """Raise CannotRun in place of these errors; for a `with` block, or as a decorator of a job."""
+    """Raise CannotRun in place of these errors, within a `with` block or in a job that it decorates."""
     try:
         yield
     except errors as error:

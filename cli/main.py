@@ -1,4 +1,4 @@
-"""The command `regroup`: a tour of what it can do, and the parsers of its commands."""
+"""The command `regroup`: a tour of what it can do, and the parsers of all commands."""
 
 import argparse
 import sys
@@ -45,7 +45,8 @@ The help of each command has examples: regroup chaos --help
 
 
 class CliCommand(NamedTuple):
-    """A word after `regroup`: one line of help, and the function that fills its parser, as `module:function`."""
+    """A command, as the word after `regroup`: one line of help, and the function that fills its parser, as
+    `module:function`."""
 
     help: str
     add_arguments: str
@@ -109,11 +110,11 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     "report": CliCommand("one page about many runs", "regroup.cli.spark.arguments:add_report_arguments"),
 }
 RENAMED: Final = {"chaos zoo": "chaos bugs", "members --habit": "members --fault"}
-"""Words of the first version, each after its command."""
+"""Names from the first version, each with the name that has replaced it."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that keeps help texts as they are written, and ends a mistake with a hint."""
+    """A parser that prints help texts as they are written, and adds a hint to its error messages."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
@@ -123,7 +124,7 @@ class CommandParser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse an unknown choice with the one that was probably meant, or with all of them."""
+        """Refuse an unknown choice. The message suggests the choice that was probably meant, or lists all."""
         if action.choices is None or value in action.choices:
             return
         known = list(map(str, action.choices))
@@ -137,7 +138,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class ShowVersion(argparse.Action):
-    """The action of `--version`. Looking up the installed version takes longer than showing any help."""
+    """The action of `--version`. It looks up the installed version only when it is called, because that takes longer
+    than any help."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print("regroup", load("importlib.metadata:version")("kafka-regroup"))
@@ -145,7 +147,8 @@ class ShowVersion(argparse.Action):
 
 
 def build_parser(argv: Sequence[str]) -> CommandParser:
-    """Build the whole command line; only the command that was typed gets its arguments, so that help is quick."""
+    """Build the parser of the whole command line. Only the command in `argv` gets its arguments, so that help is
+    quick."""
     parser = CommandParser(prog="regroup", description=TOUR)
     parser.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -158,7 +161,8 @@ def build_parser(argv: Sequence[str]) -> CommandParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 1 if something was found wrong, 2 if it cannot be carried out."""
+    """Run the command line and return its exit code: 1 if something was found wrong, 2 if the command cannot be carried
+    out."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         escape_unencodable_output()
@@ -168,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(argv: Sequence[str]) -> int:
-    """Parse the words and run the job that they name. Without a command, show the tour."""
+    """Parse the arguments and run the job of their command. Without a command, print the tour."""
     words = [word.partition("=")[0] for word in argv[1:]]
     for word in [*words[:1], *(word for word in words[1:] if word.startswith("--"))]:
         if (old := f"{argv[0]} {word}") in RENAMED:

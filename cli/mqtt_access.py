@@ -1,4 +1,4 @@
-"""Credentials for an MQTT broker, for the commands `serve`, `members` and `watch`."""
+"""Reads the credentials for an MQTT broker, for the commands `serve`, `members` and `watch`."""
 
 import os
 import tomllib

@@ -17,7 +17,7 @@ EVERYWHERE: Final = (
     Status.BROKEN,
     Status.UNAVAILABLE,
 )
-"""Statuses that any endpoint may answer with."""
+"""Statuses with which any endpoint may refuse a request."""
 WITH_BODY: Final = (Status.TIMED_OUT, Status.TOO_LARGE, Status.NOT_JSON)
 DESCRIPTION: Final = (
     "Look at and act on a running `regroup serve`. Names of groups, topics, members and clients travel in the query or "
@@ -27,7 +27,7 @@ DESCRIPTION: Final = (
 
 
 def openapi_document() -> dict[str, Any]:
-    """The document, as JSON values."""
+    """The OpenAPI document of all endpoints, as JSON values."""
     types = [kind for endpoint in ENDPOINTS for kind in (endpoint.input_type, endpoint.answer_type)]
     refs, components = msgspec.json.schema_components([*types, Problem], ref_template=REF)
     problem, schemas = refs[-1], iter(refs)
@@ -101,7 +101,7 @@ def _parameter(endpoint: ControlEndpoint, name: str, schema: dict[str, Any], req
 
 
 def statuses_of(endpoint: ControlEndpoint) -> tuple[Status, ...]:
-    """The statuses of refused requests to an endpoint, in their order."""
+    """The statuses with which an endpoint may refuse a request, in ascending order."""
     with_body = WITH_BODY if endpoint.method == "POST" else ()
     waiting = (Status.TOO_MANY_WAITS,) if endpoint.waits or endpoint.streams else ()
     return tuple(sorted({*EVERYWHERE, *endpoint.refusals, *with_body, *waiting}))

@@ -1,4 +1,4 @@
-"""What a refused request is answered with: a status, and one sentence."""
+"""The answers to refused requests: a status, and one sentence."""
 
 import re
 from enum import IntEnum
@@ -12,7 +12,7 @@ from regroup.testing.errors import ActRefused, EmulatorDown, UnknownMember, Unkn
 
 
 class Status(IntEnum):
-    """The statuses of refused requests, with what they mean here."""
+    """The statuses of refused requests, with their meaning here."""
 
     UNAUTHORIZED = 401
     FORBIDDEN = 403
@@ -29,7 +29,7 @@ class Status(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """For documents."""
+        """The meaning of the status, for the documentation."""
         return MEANINGS[self]
 
 
@@ -50,12 +50,12 @@ MEANINGS: Final = {
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A refused request."""
+    """The answer to a refused request."""
 
     error: str
-    """One sentence."""
+    """What is wrong, in one sentence."""
     story: str = ""
-    """Of a wait that was given up: the last events and requests of the group, as a table."""
+    """The last events and requests of the group, as a table, after a wait that reached its timeout; empty otherwise."""
 
 
 class UnknownGroup(LookupError):
@@ -63,7 +63,7 @@ class UnknownGroup(LookupError):
 
 
 class ControlRefused(Exception):
-    """A request that is refused with this status."""
+    """Raised to refuse a request with a status and a sentence."""
 
     def __init__(self, status: Status, sentence: str) -> None:
         super().__init__(sentence)
@@ -85,15 +85,16 @@ STATUSES: Final[tuple[tuple[type[Exception], Status], ...]] = (
     (ValueError, Status.INVALID),
     (OSError, Status.REFUSED),
 )
-"""The statuses of the errors of the test kit; the first class that fits."""
+"""The status for each type of error, of the test kit and of regroup. For an error of several types the first one
+counts."""
 
 
 _PLACE: Final = re.compile(r"^(.*) - at `\$\.?([^`]*)`$")
-"""How msgspec ends a sentence: with a path such as `$.member`."""
+"""The end of an error message of msgspec: the path of the field, such as `$.member`."""
 
 
 def _with_field_first(sentence: str) -> str:
-    """`invalid member: expected str, got int`."""
+    """The message of msgspec in another order: the field first, as in `invalid member: expected str, got int`."""
     found = _PLACE.match(sentence)
     if found is None:
         return sentence
@@ -102,7 +103,7 @@ def _with_field_first(sentence: str) -> str:
 
 
 def problem_of(error: Exception) -> tuple[Status, Problem] | None:
-    """How this error is answered; None if it is a fault of regroup."""
+    """The answer to a request that failed with this error; None if the error is a defect of regroup."""
     if isinstance(error, ControlRefused):
         return error.status, Problem(str(error))
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)

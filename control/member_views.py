@@ -1,4 +1,4 @@
-"""What the simulated members of a process believed they owned, while it runs: for the page, as of a simulation."""
+"""Keeps which partitions the simulated members of a process believed they owned, so that the page can show it."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -8,12 +8,13 @@ from regroup.members.runtime.application import MemberView
 from regroup.server.recording.observations import ViewObserved
 
 MAX_VIEWS: Final = 10_000
-"""Changes of what they believed, of all groups together. With the next one nothing is known any more of any time."""
+"""The most changes that are kept, of all groups together. After more changes no views are returned any more, since they
+would be incomplete."""
 WITHOUT_PROCESS: Final = frozenset({"restarting", "crashed", "left", "failed"})
 
 
 class MemberViews:
-    """Keeps each change of what a member believed it owned."""
+    """Keeps each change of the partitions that a simulated member believed it owned."""
 
     def __init__(self) -> None:
         self._views: dict[str, list[ViewObserved]] = defaultdict(list)
@@ -22,7 +23,8 @@ class MemberViews:
         self._count = 0
 
     def note(self, group: str, view: MemberView, *, at_ms: int, position: int) -> None:
-        """Note what a member believes now; `position` is that of the last event."""
+        """Add the present view of a member, if it differs from its last one. `position` is that of the last event in
+        the store."""
         self._member_ids[group].add(view.member_id)
         owned = (
             () if view.condition in WITHOUT_PROCESS else tuple(sorted((p.topic, p.partition) for p in view.partitions))
@@ -43,7 +45,7 @@ class MemberViews:
         )
 
     def of_group(self, group: str, member_ids: Collection[str]) -> Sequence[ViewObserved] | None:
-        """The views of a group's members, if all that it has had were simulated ones here; None otherwise."""
+        """The views of the group's members; None if one of `member_ids` was not a simulated member here."""
         if self._count > MAX_VIEWS or not self._member_ids[group].issuperset(member_ids):
             return None
         return self._views[group]

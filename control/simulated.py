@@ -1,4 +1,4 @@
-"""Simulated members of the groups of this process: consumers in its loop, over TCP to the brokers' own ports.
+"""Runs simulated members of groups in this process: consumers in its event loop, over TCP to the brokers' own ports.
 
 members = MembersOfProcess(emulator)
 members.add(NewMember(group="billing", topics=("orders",)))
@@ -29,16 +29,17 @@ from regroup.testing.async_emulator import AsyncEmulator
 from regroup.testing.errors import ActRefused, UnknownMember
 
 MAX_MEMBERS: Final = 200
-"""Simulated members at once, those that have ended among them."""
+"""The most simulated members at once. Members that have ended count until they are removed."""
 METADATA_MAX_AGE_MS: Final = 5_000
-"""After which a member looks for new partitions; Kafka's default of 5 minutes is too long to watch."""
+"""Interval in milliseconds after which a member refreshes its metadata and finds new partitions. Kafka's default of 5
+minutes is too long to watch."""
 MAX_PAUSE_S: Final = 86_400.0
 LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which a process reaches itself if it listens on all addresses."""
 
 
 class NewMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member that is to run."""
+    """The settings of a simulated member that is to be started."""
 
     group: str
     topics: tuple[str, ...]
@@ -49,10 +50,10 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_interval_ms: int = 1_000
     max_poll_interval_ms: int = 300_000
     process_ms: float | None = None
-    """The time for each record; None for a member that reads no records."""
+    """Milliseconds that processing a record takes; None for a member that reads no records."""
 
     def settings(self) -> ConsumerSettings:
-        """The consumer's settings. Raises ValueError for values with which no consumer can work."""
+        """The settings of its consumer. Raises ValueError for values with which no consumer can work."""
         return ConsumerSettings(
             group_id=self.group,
             client_id=self.client_id,
@@ -68,14 +69,14 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningMember:
-    """A simulated member with the connections of its process."""
+    """A simulated member that was started, with the connections of its process."""
 
     def __init__(
         self, plan: NewMember, transport: TcpTransport, on_change: Callable[["RunningMember"], None], *, epoch_ms: int
     ) -> None:
         self.plan = plan
         self.slow_s = 0.0
-        """How late the member returns to poll() when a rebalance asks it to join."""
+        """Seconds by which the member returns late to poll() when a rebalance asks it to join."""
         self._transport = transport
         self._on_change = on_change
         self.member = SimulatedMember(
@@ -97,13 +98,13 @@ class RunningMember:
         self._on_change(self)
 
     def inject(self, kind: MemberFaultKind, duration_s: float | None = None) -> None:
-        """Let a fault begin now."""
+        """Inject a fault that begins now."""
         duration_ms = None if duration_s is None else max(1, round(duration_s * 1000))
         self.member.inject_fault(MemberFault(kind, duration_ms))
         self._on_change(self)
 
     def be_slow(self, seconds: float) -> None:
-        """Be so late in poll() at each rebalance from now on; 0 ends it."""
+        """Return to poll() this many seconds late at each rebalance from now on; 0 ends it."""
         self.slow_s = seconds
         if seconds:
             self.inject(MemberFaultKind.SLOW_JOIN, seconds)
@@ -112,12 +113,12 @@ class RunningMember:
             self._on_change(self)
 
     def resume(self) -> None:
-        """End a pause."""
+        """End a pause of the member."""
         self.member.resume()
         self._on_change(self)
 
     async def crash(self) -> None:
-        """End as a killed process does: without a request, and with its connections."""
+        """End the member as a killed process ends: it sends no request, and its connections are closed."""
         self.inject(MemberFaultKind.CRASH)
         await self._transport.close()
 
@@ -128,7 +129,7 @@ class RunningMember:
         self._on_change(self)
 
     async def stop(self) -> None:
-        """End without a request and without a word."""
+        """End the member without sending a request."""
         if self.view.condition != "crashed":
             self.member.inject_fault(MemberFault(MemberFaultKind.CRASH))
         self._on_change(self)
@@ -136,7 +137,7 @@ class RunningMember:
 
 
 class MembersOfProcess:
-    """The simulated members of one process, by client id. `close` ends them all."""
+    """The simulated members of one process, by client id. `close` ends all of them."""
 
     def __init__(self, emulator: AsyncEmulator) -> None:
         self._emulator = emulator
@@ -144,10 +145,10 @@ class MembersOfProcess:
         self._numbers = count(1)
         self._views = MemberViews()
         self.change_count = 0
-        """Grows with each change of any of them."""
+        """Grows by one with each change of any member."""
 
     def all(self) -> tuple[RunningMember, ...]:
-        """In the order in which they were added."""
+        """All simulated members, in the order in which they were added."""
         return tuple(self._running.values())
 
     def find(self, client_id: str) -> RunningMember:
@@ -159,18 +160,18 @@ class MembersOfProcess:
         return found
 
     def find_alive(self, client_id: str) -> RunningMember:
-        """The same, if it has not ended. Raises UnknownMember, or ActRefused."""
+        """The member with this client id if it has not ended. Raises UnknownMember, or ActRefused if it has."""
         found = self.find(client_id)
         if found.member.is_stopped:
             raise ActRefused(f"{client_id!r} has {_ended(found.view.condition)}: start it again first")
         return found
 
     def new_client_id(self) -> str:
-        """A client id that no simulated member has had: `member-1`."""
+        """A client id that no simulated member has had yet: `member-1`."""
         return next(name for number in self._numbers if (name := f"member-{number}") not in self._running)
 
     def add(self, plan: NewMember) -> RunningMember:
-        """Start a member. One that has ended gives its client id to a new one.
+        """Start a member. The client id of a member that has ended may be used again.
 
         Raises ActRefused for a client id of a member that runs, or if there are too many, and ValueError for a plan
         that no consumer can follow.
@@ -191,18 +192,19 @@ class MembersOfProcess:
         return started
 
     async def remove(self, client_id: str) -> None:
-        """End a member as a crash does, if it runs, and forget it. Raises UnknownMember."""
+        """Forget a member. If it runs, it is ended as by a crash first. Raises UnknownMember."""
         found = self.find(client_id)
         del self._running[client_id]
         await found.stop()
 
     async def close(self) -> None:
-        """End all of them at once, as the end of their processes would: none sends LeaveGroup."""
+        """End all members at once, as the end of their processes would: none sends LeaveGroup."""
         running, self._running = self._running, {}
         await asyncio.gather(*(each.stop() for each in running.values()))
 
     def views_of(self, group: str, member_ids: Collection[str]) -> Sequence[ViewObserved] | None:
-        """What the members of a group have believed, if all of these are simulated members here; None otherwise."""
+        """The views of a group's members since they were started; None if one of `member_ids` is not a simulated member
+        here."""
         for each in self._running.values():
             if each.plan.group == group:
                 self._note_view(each)
@@ -223,12 +225,13 @@ class MembersOfProcess:
         return TcpTransport(addresses, client_id=client_id, connect=self._connect)
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """Where this process reaches its own brokers."""
+        """Host and port of each broker, as this process can reach them."""
         host = self._emulator.options.cluster.host
         return [(LOOPBACK_OF_WILDCARD.get(host, host), port) for port in self._emulator.ports]
 
     async def _connect(self, protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> Any:
-        """Connect to a broker by the address that it gives to clients, which may lead here from elsewhere only."""
+        """Open a connection to a broker of this process. The address that the broker gives to clients may work only
+        from elsewhere, so it is replaced by the local one."""
         advertise = self._emulator.options.cluster.advertise
         addresses = self._addresses()
         if advertise is not None and host == advertise[0] and 0 <= port - advertise[1] < len(addresses):

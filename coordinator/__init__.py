@@ -1,1 +1,3 @@
-"""The group coordinator: `decide` and `evolve` without input or output, and GroupCoordinator, which runs them."""
+"""The group coordinator: the pure functions `decide` and `evolve`, and GroupCoordinator, which runs them with a journal
+and timers.
+"""

@@ -33,5 +33,6 @@ def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[De
 
 
 def may_expire_earlier(group: Group, seen: Iterable[MemberId], last_seen_ms: Mapping[MemberId, int]) -> bool:
-    """Whether a deadline may move forward because members are seen, although their group does not change."""
+    """Whether a deadline of the group may become earlier because these members were seen, although the group does not
+    change."""
     return group.kind is GroupKind.CLASSIC and classic.may_expire_earlier(group, seen, last_seen_ms)

@@ -1,4 +1,4 @@
-"""The result of a command, and the builder that the handlers of commands fill."""
+"""The result of a command, `Decision`, and the builder with which the handlers of commands make it."""
 
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeAlias
@@ -20,48 +20,52 @@ ResponseKey: TypeAlias = tuple[AwaitedResponse, MemberId]
 """Identifies a held response within its group: the JoinGroup or the SyncGroup response of one member."""
 
 LeaderPolicy: TypeAlias = Callable[[str, Sequence[MemberId]], MemberId]
-"""Chooses the next leader of a group, given the group id and the candidates in the order in which they joined."""
+"""A function that chooses the next leader of a group, given the group id and the candidates in the order in which they
+joined."""
 
 
 def first_candidate(group_id: str, candidates: Sequence[MemberId]) -> MemberId:
-    """The member that joined first leads. Kafka takes whichever its hash map returns first."""
+    """The default LeaderPolicy: the member that joined first becomes leader. Kafka takes the one that its hash map
+    returns first."""
     return candidates[0]
 
 
 class ReleasedResponse(msgspec.Struct, frozen=True):
-    """The response to a request that was held."""
+    """The response to a request that was held until now."""
 
     key: ResponseKey
     response: Structure | None
-    """None: as in Kafka, the request is never answered, and the client times out."""
+    """The response; None if, as in Kafka, the request is never answered and the client times out."""
 
 
 class CompletedAppend(msgspec.Struct, frozen=True):
-    """The emulated Kafka log has committed or failed a record: requests that wait for it are answered."""
+    """Says that the emulated Kafka log has committed or failed a record, so that the requests that wait for it are
+    answered."""
 
     append_number: int
     error_code: ErrorCode = ErrorCode.NONE
-    """Replaces their responses, if the record failed or timed out."""
+    """If not NONE, the error code of their responses: the record failed or timed out."""
     join_response: Structure | None = None
-    """Sent to a waiting JoinGroup in place of `error_code`."""
+    """The response to a waiting JoinGroup, in place of one with `error_code`."""
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """Everything that follows from one command. Responses leave only when the events are durable."""
+    """Everything that follows from one command. Its responses are sent only when the events are durable."""
 
     group: Group
-    """The group after the events."""
+    """The group after all events of the decision."""
     events: tuple[Event, ...] = ()
     response: Structure | None = None
     """The response to the command itself; None if it is not a request, or if its response is held."""
     held_under: ResponseKey | None = None
     """The command's response is held under this key. It replaces an older request under the same key."""
     released: tuple[ReleasedResponse, ...] = ()
-    """Responses to requests held until now, perhaps to the present one."""
+    """Responses to requests that were held before, and perhaps to the present one."""
     touched_sessions: tuple[MemberId, ...] = ()
-    """Members whose session timeout starts again."""
+    """Members whose session timeout starts again with this command."""
     after_append: int | None = None
-    """The response waits until the emulated Kafka log has completed the record of this event."""
+    """The number of the event whose record the emulated Kafka log must complete before the response is sent; None if
+    the response does not wait."""
     completed_appends: tuple[CompletedAppend, ...] = ()
 
 
@@ -103,11 +107,11 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         return None
 
     def hold(self, awaited: AwaitedResponse, member_id: MemberId) -> None:
-        """Hold the response to the present command."""
+        """Hold the response to the present command, until `release` is called for the same member."""
         self.held_under = (awaited, member_id)
 
     def release(self, awaited: AwaitedResponse, member_id: MemberId, response: Structure | None) -> None:
-        """Answer a held request."""
+        """Answer a held request of a member; with None it is never answered."""
         self.released.append(ReleasedResponse((awaited, member_id), response))
 
     def touch_session(self, member_id: MemberId) -> None:
@@ -124,7 +128,8 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         self.completed_appends.append(CompletedAppend(append_number, error_code, join_response))
 
     def build(self, response: Structure | None = None, *, after_append: int | None = None) -> Decision:
-        """The decision, with the response to the command; `after_append` delays it behind a record of the log."""
+        """The finished decision, with the response to the command. `after_append` delays the response until the log has
+        completed the record of that event."""
         touched = tuple(self.touched_sessions)
         if self.events:  # they may have removed members
             present = self.group.member_ids
@@ -141,5 +146,6 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         )
 
     def build_after_pending_appends(self, response: Structure) -> Decision:
-        """The decision, with a response that waits for every record the log has written and not committed."""
+        """The finished decision, with a response that waits for every record that the log has written and not
+        committed."""
         return self.build(response, after_append=self.group.last_pending_append)

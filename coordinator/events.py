@@ -1,4 +1,4 @@
-"""Events of one group: facts in the past tense.
+"""The events of one group: facts in the past tense, as immutable values.
 
 An event carries results (the leader, the protocol, the deadline), so `evolve` needs no vote, no settings and no clock,
 and an old store folds to the same groups for ever. `reason` says in words why the event happened.
@@ -58,7 +58,8 @@ class GroupCreated(Event, frozen=True, kw_only=True):
 
     by_join: bool
     commit_deadline_ms: int | None = None
-    """Set if the emulated Kafka log only wrote the record: time limit for its commit."""
+    """Until when the emulated Kafka log must commit the record, in epoch milliseconds; None if it has committed it at
+    once."""
 
 
 class PendingMemberAdded(Event, frozen=True, kw_only=True):
@@ -98,9 +99,10 @@ class StaticMemberReplaced(Event, frozen=True, kw_only=True):
     replaced_member_id: MemberId
     profile: MemberProfile
     awaits_join: bool
-    """Its JoinGroup response is held, because a rebalance runs or follows."""
+    """Whether its JoinGroup response is held, because a rebalance is in progress or follows."""
     commit_deadline_ms: int | None = None
-    """Set if the emulated Kafka log only wrote the record: time limit for its commit."""
+    """Until when the emulated Kafka log must commit the record, in epoch milliseconds; None if it has committed it at
+    once."""
 
 
 class LeaderElected(Event, frozen=True, kw_only=True):
@@ -119,7 +121,7 @@ class RebalanceStarted(Event, frozen=True, kw_only=True):
 
 
 class JoinPhaseExtended(Event, frozen=True, kw_only=True):
-    """The join phase goes on: members joined during the initial delay, or only absent static members remain."""
+    """The join phase was extended: members joined during the initial delay, or only absent static members remain."""
 
     deadline_ms: int
     delay_ms: int = 0
@@ -149,11 +151,11 @@ class GroupEmptied(Event, frozen=True, kw_only=True):
 
 
 class MemberSynced(Event, frozen=True, kw_only=True):
-    """A member sent SyncGroup."""
+    """A member of the generation sent SyncGroup."""
 
     member_id: MemberId
     awaits_assignment: bool
-    """Its response is held until the leader's assignment is committed."""
+    """Whether its response is held until the leader's assignment is committed."""
 
 
 class AssignmentWritten(Event, frozen=True, kw_only=True):
@@ -161,7 +163,8 @@ class AssignmentWritten(Event, frozen=True, kw_only=True):
 
     assignments: dict[MemberId, bytes]
     commit_deadline_ms: int | None = None
-    """Set if the emulated Kafka log only wrote the record: time limit for its commit."""
+    """Until when the emulated Kafka log must commit the record, in epoch milliseconds; None if it has committed it at
+    once."""
 
 
 class AssignmentCommitted(Event, frozen=True, kw_only=True):
@@ -180,11 +183,11 @@ class MemberRemoved(Event, frozen=True, kw_only=True):
     member_id: MemberId
     last_seen_ms: int | None = None
     timeout_ms: int | None = None
-    """The timeout that expired, counted from `last_seen_ms`."""
+    """The timeout that expired, in milliseconds, counted from `last_seen_ms`; None if none did."""
 
 
 class GroupMetadataWritten(Event, frozen=True, kw_only=True):
-    """The coordinator's log holds the group's present metadata; a failover brings it back."""
+    """The group's present metadata were written to the coordinator's log, so that a failover restores them."""
 
 
 class OffsetsCommitted(Event, frozen=True, kw_only=True):
@@ -253,9 +256,9 @@ class CoordinatorLoaded(Event, frozen=True, kw_only=True):
     """
 
     subscribed_topics: tuple[str, ...] | None
-    """Decoded again from the stored subscriptions."""
+    """The topics to which members subscribe, decoded from the stored subscriptions; None if one cannot be decoded."""
     lost: tuple[str, ...] = ()
-    """Descriptions of what was lost."""
+    """What was lost, in words."""
 
 
 AnyEvent: TypeAlias = (
@@ -288,7 +291,8 @@ AnyEvent: TypeAlias = (
     | GroupDeleted
     | CoordinatorLoaded
 )
-"""Any event of a classic group; groups of the consumer protocol have some of them, and `AnyConsumerEvent`."""
+"""Any event of a classic group. Groups of the consumer protocol have some of these events, and those of
+`AnyConsumerEvent`."""
 
 OFFSET_EVENTS: Final = (OffsetsCommitted, TransactionalOffsetsWritten, TransactionEnded, OffsetsDeleted)
 """Events that change a group's offsets and nothing else."""

@@ -39,7 +39,7 @@ from regroup.coordinator.consumer.evolve_group import (
     static_member_away,
     target_assigned,
 )
-from regroup.coordinator.group import Group, GroupKind, GroupMetadata, GroupState, LogRecordKind, PendingAppend
+from regroup.coordinator.group import Group, GroupMetadata, GroupState, LogRecordKind, PendingAppend
 from regroup.coordinator.offsets.evolve_offsets import (
     append_committed,
     append_failed,
@@ -56,7 +56,8 @@ __all__ = ["evolve", "fold"]
 
 def evolve(group: Group, event: e.Event) -> Group:
     """The group after the event. The same events give the same group in every version of regroup that reads them."""
-    after: Group = EVOLVERS_BY_KIND[group.kind][type(event)](group, event)
+    evolvers = EVOLVERS if group.consumer is None else CONSUMER_EVOLVERS
+    after: Group = evolvers[type(event)](group, event)
     if after.state is group.state or isinstance(event, e.CoordinatorLoaded):
         return replace(after, event_number=group.event_number + 1)
     return replace(after, event_number=group.event_number + 1, state_since_ms=event.at_ms)
@@ -170,5 +171,3 @@ CONSUMER_EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     e.CoordinatorLoaded: consumer_group_loaded,
 }
 """Events of groups of the consumer protocol."""
-
-EVOLVERS_BY_KIND: Final = {GroupKind.CLASSIC: EVOLVERS, GroupKind.CONSUMER: CONSUMER_EVOLVERS}

@@ -92,9 +92,9 @@ def a_transition_is_legal(before: Group, event: Event, after: Group) -> bool:
 
 def generations_grow(before: Group, event: Event, after: Group) -> bool:
     """Within a coordinator epoch the generation grows by one when a join phase ends or a test raises it."""
-    if isinstance(event, CoordinatorLoaded) or not before.exists or not after.exists:
+    if after.generation_id - before.generation_id == isinstance(event, GENERATION_EVENTS):
         return True
-    return after.generation_id - before.generation_id == isinstance(event, GENERATION_EVENTS)
+    return isinstance(event, CoordinatorLoaded) or not before.exists or not after.exists
 
 
 def members_of_a_generation_have_joined(before: Group, event: Event, after: Group) -> bool:
@@ -192,6 +192,9 @@ INVARIANTS_BY_EVENT: Final[dict[type[Event], tuple[StepInvariant, ...]]] = {
 }
 """The invariants of events of classic groups."""
 
+CONSUMER_EVENT_INVARIANTS: Final[tuple[StepInvariant, ...]] = (event_numbers_have_no_gap, *CONSUMER_STEP_INVARIANTS)
+"""The invariants of every event of groups of the consumer protocol."""
+
 GROUP_INVARIANTS_BY_KIND: Final = {
     GroupKind.CLASSIC: GROUP_INVARIANTS,
     GroupKind.CONSUMER: CONSUMER_GROUP_INVARIANTS,
@@ -206,11 +209,8 @@ def violations_of_group(group: Group, invariants: Iterable[GroupInvariant] | Non
 
 def violations_of_step(before: Group, event: Event, after: Group) -> list[str]:
     """The sentences of the invariants that one event breaks. An event that changes the kind is checked as of both."""
-    invariants: list[StepInvariant] = [event_numbers_have_no_gap]
-    if GroupKind.CONSUMER in (before.kind, after.kind):
-        invariants += CONSUMER_STEP_INVARIANTS
-    else:
-        invariants = [*INVARIANTS_BY_EVENT[type(event)]]
+    is_classic = before.consumer is None and after.consumer is None
+    invariants = INVARIANTS_BY_EVENT[type(event)] if is_classic else CONSUMER_EVENT_INVARIANTS
     return [invariant_sentence(each) for each in invariants if not each(before, event, after)]
 
 

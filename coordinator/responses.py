@@ -1,4 +1,4 @@
-"""The coordinator's responses, as messages of the wire protocol.
+"""Makes the coordinator's responses, as messages of the wire protocol.
 
 The codec drops the fields that the request's version cannot carry.
 """
@@ -47,9 +47,10 @@ def join_error(code: ErrorCode, member_id: MemberId) -> JoinGroupResponse:
 def join_response(
     group: Group, member_id: MemberId, *, leader_id: MemberId | None = None, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """The present generation, as one member learns it; only the leader gets the list of members.
+    """The JoinGroup response of one member, about the present generation; only the leader gets the list of members.
 
-    `leader_id` replaces the true leader where a client must not take itself for the leader (KIP-345, KIP-814).
+    `leader_id` is named as the leader in place of the true one, where a client must not take itself for the leader
+    (KIP-345, KIP-814).
     """
     named_leader = group.leader_id if leader_id is None else leader_id
     return JoinGroupResponse(
@@ -88,7 +89,8 @@ def sync_response(group: Group, member_id: MemberId) -> SyncGroupResponse:
 
 @cache
 def heartbeat_response(code: ErrorCode = ErrorCode.NONE) -> HeartbeatResponse:
-    """One immutable value for each code, because most requests are heartbeats."""
+    """The Heartbeat response with this error code. The same object is used again, because most requests are
+    heartbeats."""
     return HeartbeatResponse(error_code=code)
 
 
@@ -141,7 +143,8 @@ def offset_delete_response(
 
 
 def describe_group_response(group: Group) -> DescribedGroup:
-    """The protocol and the subscriptions are returned in Stable only, assignments in every state (`describe.*`)."""
+    """The DescribeGroups entry of a group. Protocol and subscriptions are returned in Stable only, assignments in every
+    state (`describe.*`)."""
     protocol_name = group.protocol_name if group.state is GroupState.STABLE else None
     return DescribedGroup(
         group_id=group.group_id,
@@ -164,7 +167,8 @@ def described_member(member: Member, protocol_name: str | None) -> DescribedGrou
 
 
 def lost_replacement_response(group: Group, code: ErrorCode) -> JoinGroupResponse:
-    """The response to a static member whose replacement Kafka could not write: the generation, without a member id."""
+    """The JoinGroup response to a static member whose replacement Kafka could not write: the generation, without a
+    member id."""
     return JoinGroupResponse(
         error_code=code,
         generation_id=group.generation_id,

@@ -1,4 +1,6 @@
-"""Folding a whole history and checking every invariant on the way: `regroup verify` and the lab use it."""
+"""Verifies the history of groups: folds all events and checks every invariant on the way. `regroup verify` and the lab
+use it.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -19,7 +21,7 @@ from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 
 CLUSTER = "(cluster)"
-"""Takes the place of the group id in a violation of the cluster's own events."""
+"""The name that stands in place of the group id in a violation of the cluster's own events."""
 LOADED = EVENT_TYPE_NAMES[CoordinatorLoaded]
 
 
@@ -39,7 +41,8 @@ def a_coordinator_epoch_begins_with_a_load(before: Group, last: Record, record: 
 
 
 class GroupsVerifier:
-    """Takes a store's records in order; `violations_of` returns what each one breaks.
+    """Verifies the groups of a store, whose records it takes in order; `violations_of` returns what each record
+    violates.
 
     The invariants of a group are checked when the command that changed it is complete, not between its events.
     """
@@ -48,19 +51,19 @@ class GroupsVerifier:
         self.groups: dict[str, Group] = {}
         self._last: dict[str, Record] = {}
         self._unchecked: dict[str, int] = {}
-        """Groups whose invariants are not checked yet, with the position of their last event."""
+        """Groups whose invariants have not been checked since their last event, with the position of that event."""
         self._changed: dict[str, None] = {}
         """Groups that have changed since the last snapshots."""
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
-        """Begin the fold at the snapshots, where earlier records have been trimmed."""
+        """Start from these snapshots, where earlier records have been trimmed."""
         for each in snapshots:
             if each.group is not None:
                 self.groups[each.group] = decode_snapshot(each)
                 self._unchecked[each.group] = each.position
 
     def violations_of(self, record: Record) -> Iterator[Violation]:
-        """What this record breaks, and what the command before it has broken."""
+        """What this record violates, and what the command that ended before it has violated."""
         if record.group is None:
             return
         yield from unreadable_parts(record)
@@ -88,19 +91,21 @@ class GroupsVerifier:
             yield Violation(record.position, record.group, sentence)
 
     def violations_at_end(self) -> Iterator[Violation]:
-        """What the last command of each group has broken."""
+        """What the last command of each group has violated."""
         for group_id in list(self._unchecked):
             yield from self._violations_of_group(group_id)
 
     def _violations_of_group(self, group_id: str) -> Iterator[Violation]:
-        """A group that only got other offsets since its last check breaks nothing new."""
+        """The violations of one group's invariants. A group of which only offsets have changed since the last check
+        need not be checked again."""
         position = self._unchecked.pop(group_id, None)
         if position is not None:
             for broken in violations_of_group(self.groups[group_id]):
                 yield Violation(position, group_id, broken)
 
     def violations_at_snapshot(self, position: int, snapshots: Iterable[Snapshot]) -> Iterator[Violation]:
-        """Compare the newest snapshot of each group up to `position` with the fold of its records so far.
+        """What differs between the newest snapshot of each group up to `position` and the fold of the group's records
+        so far.
 
         A load that begins here knows nothing else: no snapshot may be missing, stale, early or of another group.
         """
@@ -135,7 +140,7 @@ class GroupsVerifier:
 
 
 def unreadable_parts(record: Record) -> Iterator[Violation]:
-    """Violations of what stands beside an event and is not folded: its cause."""
+    """Violations in the parts of a record that are not folded: its cause."""
     group = CLUSTER if record.group is None else record.group
     try:
         decode_cause(record)

@@ -47,19 +47,19 @@ __all__ = ["MemberMilestone", "FaultTrigger", "MemberFaultKind", "MemberFault", 
 
 
 class MemberMilestone(Enum):
-    """A point in a member's life that can trigger a fault."""
+    """A point in a member's group membership that can trigger a fault."""
 
     STARTED = "started"
     JOINED = "joined"
     ELECTED = "elected"
-    """The member is the leader, and has not sent SyncGroup yet."""
+    """The member has become the leader, and has not sent SyncGroup yet."""
     ASSIGNED = "assigned"
     REVOKED = "revoked"
     LOST = "lost"
 
 
 def milestones_in(change: ConsumerChange) -> tuple[MemberMilestone, ...]:
-    """The milestones that a member reaches with this change."""
+    """The milestones that a member reaches when its consumer reports this change."""
     match change:
         case JoinedGroup(is_leader=True):
             return (MemberMilestone.JOINED, MemberMilestone.ELECTED)
@@ -77,7 +77,7 @@ def milestones_in(change: ConsumerChange) -> tuple[MemberMilestone, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FaultTrigger:
-    """The start of a fault: `delay_ms` after the member first reaches the milestone."""
+    """When a fault starts: `delay_ms` after the member first reaches the milestone."""
 
     milestone: MemberMilestone = MemberMilestone.STARTED
     delay_ms: int = 0
@@ -118,7 +118,9 @@ class MemberFaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberFault:
-    """One fault of a member. `duration_ms` is for the kinds that take a duration; `trigger` None is the kind's default.
+    """One fault of a member.
+
+    `duration_ms` is for kinds that take a duration. Without a `trigger` the default of the kind applies.
 
     Raises ValueError for a duration that is missing, zero, or given to a kind that takes none.
     """
@@ -136,7 +138,7 @@ class MemberFault:
 
     @property
     def effective_trigger(self) -> FaultTrigger:
-        """The trigger, or the default of the kind."""
+        """The trigger of the fault, or if it has none, the default of its kind."""
         return self.trigger or FaultTrigger(delay_ms=0 if self.kind.is_lasting else 10_000)
 
     def __str__(self) -> str:
@@ -145,7 +147,10 @@ class MemberFault:
 
 
 def parse_fault(text: str) -> MemberFault:
-    """A fault as in the table above. The ValueError for any other text says what is wrong and what is possible."""
+    """Parse a fault as written in the table above.
+
+    Raises ValueError for any other text, with what is wrong and what is possible.
+    """
     what, at, trigger = text.partition("@")
     name, colon, duration = what.partition(":")
     kinds = {kind.value: kind for kind in MemberFaultKind}
@@ -169,7 +174,7 @@ def _parse_trigger(text: str) -> FaultTrigger:
 
 
 class FailingAssignor(Assignor):
-    """Does what another assignor does, but raises AssignorError in `assign` while `fails()` is true."""
+    """An assignor that assigns as another one does, but raises AssignorError while `fails()` is true."""
 
     def __init__(self, real: Assignor, fails: Callable[[], bool]) -> None:
         self._real = real
@@ -190,16 +195,16 @@ class FailingAssignor(Assignor):
 
 
 def drop_last_assignment(message: Message) -> Message:
-    """The leader's SyncGroup without the assignment of its last member; any other request as it is."""
+    """A leader's SyncGroup without the assignment of its last member. Any other request is returned unchanged."""
     if not isinstance(message, SyncGroupRequest) or not message.assignments:
         return message
     return replace(message, assignments=message.assignments[:-1])
 
 
 def assign_one_partition_twice(message: Message) -> Message:
-    """The leader's SyncGroup with one member's first partition assigned to another member as well.
+    """A leader's SyncGroup in which one member's first partition is assigned to another member as well.
 
-    Any other request, and a SyncGroup without a second member, stays as it is.
+    Any other request, and a SyncGroup without a second member, is returned unchanged.
     """
     if not isinstance(message, SyncGroupRequest):
         return message

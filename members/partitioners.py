@@ -56,23 +56,32 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key: bytes, partition_count: int) -> int:
-    """The partition of a key among all `partition_count`, with a leader or without. An empty key is a key."""
+    """The partition of a key, among all `partition_count` with or without a leader.
+
+    An empty key is a key like any other.
+    """
     return (murmur2(key) & _WITHOUT_SIGN) % partition_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionerSettings:
-    """How a producer chooses partitions, by Kafka's names. Raises ValueError for values that no partitioner can use."""
+    """The settings by which a producer chooses partitions, by Kafka's names.
+
+    Raises ValueError for values with which no partitioner can work.
+    """
 
     partitioner_class: str = "DefaultPartitioner-before-2.4"
     partitioner_ignore_keys: bool = False
-    """Records with a key are treated as if they had none; for BuiltInPartitioner only."""
+    """Whether records with a key are treated as if they had none. It applies to BuiltInPartitioner only."""
     partitioner_adaptive_partitioning_enable: bool = True
-    """Partitions with shorter queues are drawn more often; for BuiltInPartitioner only."""
+    """Whether partitions with shorter queues are drawn more often. It applies to BuiltInPartitioner only."""
     partitioner_availability_timeout_ms: int = 0
-    """Partitions of a leader without a response for so long are not drawn; 0 for never; for BuiltInPartitioner only."""
+    """Milliseconds without a response of a leader, after which its partitions are not drawn; 0 for no limit.
+
+    It applies to BuiltInPartitioner only.
+    """
     batch_size: int = 16_384
-    """Bytes of a full batch."""
+    """How many bytes a full batch has."""
 
     def __post_init__(self) -> None:
         if self.partitioner_class not in PARTITIONER_CLASSES:
@@ -112,7 +121,7 @@ def _parse_partitioner_setting(name: str, text: str, kind: type) -> str | bool |
 
 @dataclass(frozen=True, slots=True)
 class ProducedRecord:
-    """What a partitioner knows of a record: its key or None, its size in a batch, and the partition that it names."""
+    """What a partitioner gets of a record: its key or None, its size in a batch, and the partition that it names."""
 
     key: bytes | None = None
     size_bytes: int = 0
@@ -121,7 +130,7 @@ class ProducedRecord:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """What a producer knows of a topic's partitions. `available` are those with a leader, in order.
+    """What a producer has measured of a topic's partitions. `available` are those with a leader, in order.
 
     `queue_lengths` counts, for each available partition, the batches that are not yet acknowledged. `slow` are those
     whose leader has accepted nothing for longer than `partitioner.availability.timeout.ms`.
@@ -134,28 +143,28 @@ class PartitionLoad:
 
     @classmethod
     def idle(cls, partition_count: int) -> Self:
-        """Every partition has a leader, and nothing to send."""
+        """The load of a topic whose partitions all have a leader and nothing to send."""
         return cls(partition_count, tuple(range(partition_count)), (0,) * partition_count)
 
 
 def choose_available(load: PartitionLoad, draw: int) -> int:
-    """The drawn one of the partitions that have a leader; of all, if none has."""
+    """The partition that the number `draw` selects among those with a leader; among all if none has one."""
     return load.available[draw % len(load.available)] if load.available else draw % load.partition_count
 
 
 class _OpenBatches:
-    """The bytes in the last batch of each partition."""
+    """The bytes in the last, open batch of each partition."""
 
     def __init__(self, batch_size: int) -> None:
         self._batch_size = batch_size
         self._bytes: dict[int, int] = {}
 
     def has_room(self, partition: int, size_bytes: int) -> bool:
-        """Whether the partition has an open batch that the record fits into."""
+        """Whether the record fits into the open batch of the partition. False if there is none."""
         return partition in self._bytes and self._bytes[partition] + size_bytes <= self._batch_size
 
     def append(self, partition: int, size_bytes: int) -> None:
-        """Add a record, to a new batch if it does not fit into the open one."""
+        """Add a record to the open batch of a partition, or to a new one if it does not fit."""
         before = self._bytes[partition] if self.has_room(partition, size_bytes) else 0
         self._bytes[partition] = before + size_bytes
 
@@ -180,11 +189,11 @@ class Partitioner(ABC):
         """The partition of the next record. Raises ValueError if it names one that the topic does not have."""
 
     def close_batches(self) -> None:
-        """Close the open batches, because they were sent: the next record of each partition starts a new one."""
+        """Close all open batches, because they were sent. The next record of each partition starts a new one."""
         self._batches.clear()
 
     def _fixed_partition(self, record: ProducedRecord, load: PartitionLoad) -> int | None:
-        """The partition that the record names, else that of its key, else None."""
+        """The partition that the record names, or else the one of its key; None if it has neither."""
         if record.partition is not None:
             if not 0 <= record.partition < load.partition_count:
                 highest = load.partition_count - 1
@@ -203,7 +212,7 @@ class DefaultPartitionerBefore24(Partitioner):
         self.position = next(draws)
 
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition; the counter wraps around at 32 bits, and its sign is left out."""
+        """The partition of the next record. The counter wraps around at 32 bits, and its sign is ignored."""
         fixed = self._fixed_partition(record, load)
         if fixed is not None:
             return fixed
@@ -213,7 +222,10 @@ class DefaultPartitionerBefore24(Partitioner):
 
 
 class RoundRobinPartitioner(DefaultPartitionerBefore24):
-    """Kafka's RoundRobinPartitioner, without KAFKA-9965: before 4.0 it skipped a partition at each new batch."""
+    """Kafka's RoundRobinPartitioner.
+
+    It does not have the fault of Kafka before 4.0, which skipped a partition at each new batch (KAFKA-9965).
+    """
 
     ignores_keys = True
 
@@ -229,7 +241,10 @@ class DefaultPartitioner(Partitioner):
         self.sticky_partition: int | None = None
 
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition; another sticky partition is drawn before a new batch begins in the present one."""
+        """The partition of the next record.
+
+        Before a new batch begins in the sticky partition, another sticky partition is drawn.
+        """
         chosen = self._choose(record, load)
         if not self._batches.has_room(chosen, record.size_bytes):
             # Kafka announces the new batch to the partitioner and asks again, for records with a key as well.
@@ -246,7 +261,7 @@ class DefaultPartitioner(Partitioner):
         return self._draw_sticky_partition(load) if self.sticky_partition is None else self.sticky_partition
 
     def _draw_sticky_partition(self, load: PartitionLoad) -> int:
-        """Another partition than the present one, if there is another. Kafka draws until it differs."""
+        """Draw another partition than the present one, if there is one. Kafka draws until it differs."""
         others = tuple(each for each in load.available if each != self.sticky_partition)
         self.sticky_partition = choose_available(replace(load, available=others or load.available), next(self._draws))
         return self.sticky_partition
@@ -274,7 +289,10 @@ class BuiltInPartitioner(Partitioner):
         self._sent_bytes = 0
 
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition; records with a key fill batches, and do not count for the sticky partition."""
+        """The partition of the next record.
+
+        Records with a key fill batches, but do not count for the change of the sticky partition.
+        """
         fixed = self._fixed_partition(record, load)
         if fixed is not None:
             self._batches.append(fixed, record.size_bytes)
@@ -300,7 +318,7 @@ class BuiltInPartitioner(Partitioner):
 
 
 def adaptive_weights(load: PartitionLoad) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The partitions to draw from and the running sums of their weights: the shorter the queue, the more often.
+    """The partitions to draw from, and the running sums of their weights: a shorter queue gives more weight.
 
     None if there is nothing to adapt to: fewer than two partitions, or queues of one length and none of them slow.
     """
@@ -320,7 +338,7 @@ PARTITIONER_CLASSES: Final[Mapping[str, type[Partitioner]]] = {
     "RoundRobinPartitioner": RoundRobinPartitioner,
     "UniformStickyPartitioner": UniformStickyPartitioner,
 }
-"""Each partitioner by its name in `partitioner.class`."""
+"""The class of each partitioner, by its name in `partitioner.class`."""
 
 
 def create_partitioner(settings: PartitionerSettings, draw: int) -> Partitioner:

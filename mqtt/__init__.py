@@ -1,1 +1,1 @@
-"""MQTT as the server, the members and the command line use it: connection, broker address, topic names."""
+"""What the server, the members and the command line need to use MQTT: connection, broker address, topic names."""

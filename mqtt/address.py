@@ -1,4 +1,4 @@
-"""The address of an MQTT broker, and the credentials for it, which are never part of the address.
+"""The address of an MQTT broker, and the credentials for it, which are never a part of the address.
 
 mqtt://broker.local                     port 1883, the cluster `main`
 mqtts://broker.local:8884/classroom-7   encrypted, another port, the cluster `classroom-7`

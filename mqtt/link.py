@@ -1,4 +1,4 @@
-"""A connection to an MQTT broker that is restored after every loss, and queues of outgoing messages.
+"""A connection to an MQTT broker that is opened again after every loss, and queues of outgoing messages.
 
     link = MqttLink(address, access, report=print)
     await link.run(session)         # session(client) runs once for each connection
@@ -22,21 +22,23 @@ from regroup.mqtt.address import MqttAccess, MqttAddress
 MIN_RETRY_DELAY_S: Final = 0.2
 MAX_RETRY_DELAY_S: Final = 10.0
 STABLE_AFTER_S: Final = 5.0
-"""After a connection that lasted this long, the next attempt is made after MIN_RETRY_DELAY_S."""
+"""After a connection that lasted this many seconds, the next attempt is made after MIN_RETRY_DELAY_S."""
 MQTT_TIMEOUT_S: Final = 10.0
-"""A connection is given up if the broker acknowledges nothing for this long."""
+"""A connection is given up if the broker acknowledges nothing for this many seconds."""
 KEEPALIVE_INTERVAL_S: Final = 15
-"""The broker publishes the last will of a silent connection after one and a half times this interval."""
+"""The MQTT keepalive interval in seconds. The broker publishes the last will of a silent client after one and a half
+times this interval."""
 MAX_IN_FLIGHT: Final = 32
-"""Messages that are sent before the first is acknowledged. aiomqtt searches all of them for each acknowledgement."""
+"""How many messages are sent before the first is acknowledged. aiomqtt searches all of them for each
+acknowledgement."""
 MAX_QUEUED_INCOMING: Final = 20_000
-"""Received messages that wait for the session; further ones are lost, as with a broker whose queue is full."""
+"""How many received messages may wait for the session; further ones are lost, as with a broker whose queue is full."""
 DISCONNECT_TIMEOUT_S: Final = 1.0
 CANCEL_INTERVAL_S: Final = 1.5
 
 _silent = logging.getLogger("regroup.mqtt")
 _silent.setLevel(logging.CRITICAL)
-"""The logger of aiomqtt. Errors are reported once, by the link."""
+"""The logger of aiomqtt. Its own lines are suppressed, because the link reports each error once."""
 
 
 class ReconnectRequested(Exception):
@@ -44,7 +46,7 @@ class ReconnectRequested(Exception):
 
 
 class MqttMessage(NamedTuple):
-    """An outgoing message."""
+    """A message that is to be published."""
 
     topic: str
     payload: bytes
@@ -74,7 +76,7 @@ class MqttLink:
         self._last_will = last_will
         self._draw = draw
         self.connection_error: str | None = None
-        """Why there is no connection at present; None while there is one."""
+        """Why there is no connection now, as text; None while there is one."""
 
     async def run(self, session: Callable[[aiomqtt.Client], Awaitable[object]]) -> None:
         """Run the session for each connection, and never return. The connection is lost when the session ends."""
@@ -123,7 +125,7 @@ class MqttLink:
 
 
 def _describe(error: Exception) -> str:
-    """The error as text, with what to do about it."""
+    """The error as text, with what the user can do about it."""
     if isinstance(error, aiomqtt.exceptions.MqttConnectError):
         return f"the broker refuses the connection ({error}): check REGROUP_MQTT_USERNAME and REGROUP_MQTT_PASSWORD"
     if isinstance(error, aiomqtt.MqttCodeError) or str(error).startswith("Disconnected"):
@@ -189,7 +191,7 @@ async def run_until_first_ends(*coroutines: Coroutine[Any, Any, object]) -> None
 
 
 async def publish_all(client: aiomqtt.Client, messages: Iterable[MqttMessage]) -> None:
-    """Publish in order, several in flight; returns when the broker has acknowledged all of them."""
+    """Publish messages in order, several in flight; returns when the broker has acknowledged all of them."""
     remaining = iter(messages)
 
     async def publish() -> None:
@@ -205,20 +207,20 @@ async def publish_all(client: aiomqtt.Client, messages: Iterable[MqttMessage]) -
 
 
 class Outbox:
-    """A queue of messages that are published in order while there is a connection."""
+    """A queue of outgoing messages, which are published in order while there is a connection."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[MqttMessage] = asyncio.Queue()
         self.queued_bytes = 0
-        """Total size of the queued messages."""
+        """Total size of the queued messages in bytes."""
 
     def put(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
-        """Add a message."""
+        """Add a message to the queue."""
         self.queued_bytes += len(topic) + len(payload)
         self._queue.put_nowait(MqttMessage(topic, payload, retain))
 
     def clear(self) -> None:
-        """Drop all messages, for example because their receivers are gone."""
+        """Drop all queued messages, for example because their receivers have disconnected."""
         while not self._queue.empty():
             self._queue.get_nowait()
         self.queued_bytes = 0

@@ -1,4 +1,4 @@
-"""Payloads of MQTT messages as JSON: every client that may publish can send any bytes."""
+"""Decodes JSON payloads of MQTT messages. Every client that may publish can send any bytes."""
 
 from typing import TypeVar
 
@@ -8,7 +8,7 @@ Payload = TypeVar("Payload")
 
 
 def decode_payload(payload: bytes, payload_type: type[Payload]) -> Payload:
-    """Decode JSON. Raises ValueError for everything else, also for JSON that is nested too deeply."""
+    """Decode JSON to this type. Raises ValueError for any other bytes, also for JSON that is nested too deeply."""
     try:
         return msgspec.json.decode(payload, type=payload_type)
     except RecursionError:

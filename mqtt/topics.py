@@ -20,9 +20,10 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 _MAX_PERCENT_ENCODED_BYTES: Final = 20_000
-"""Limit for one level. MQTT allows 65,535 bytes for a whole topic."""
+"""The most bytes of one topic level with percent-encoded characters. MQTT allows 65,535 bytes for a whole topic."""
 _MAX_BASE64_BYTES: Final = 60_000
-"""Limit for one level. A group id of Kafka's classic protocol has at most 32,767 bytes, which is 43,692 in base 64."""
+"""The most bytes of one topic level in base 64. A group id of Kafka's classic protocol has at most 32,767 bytes, which
+is 43,692 in base 64."""
 _EMPTY: Final = "%"
 _BASE64: Final = "%~"
 _DIGEST: Final = "%!"
@@ -37,7 +38,7 @@ _FORBIDDEN: Final = re.compile(
 
 
 def encode_level(text: str) -> str:
-    """Any text as one level of a topic; characters that MQTT forbids are percent-encoded.
+    """Encode any text as one level of a topic; characters that MQTT forbids are percent-encoded.
 
     A text longer than any group id of Kafka's classic protocol is replaced by a digest, which `decode_level` refuses;
     the payload then has the group's id.
@@ -50,7 +51,8 @@ def encode_level(text: str) -> str:
 
 
 def decode_level(level: str) -> str:
-    """The text that `encode_level` made this level from. Raises ValueError if there is none."""
+    """The text that a topic level encodes. Raises ValueError for a level that `encode_level` does not make, and for a
+    digest."""
     text: str | None = None
     with suppress(ValueError):
         if level == _EMPTY:
@@ -65,7 +67,8 @@ def decode_level(level: str) -> str:
 
 
 class MqttTopics:
-    """The topics of one cluster. `+` as a name makes a subscription to all of them."""
+    """The names of the topics of one cluster. `+` in place of a name gives a subscription to the topics of all
+    names."""
 
     def __init__(self, cluster: str) -> None:
         self.root = f"regroup/{encode_level(cluster)}"
@@ -73,7 +76,8 @@ class MqttTopics:
         self.all_groups = f"{self.root}/groups/+"
 
     def group(self, group_id: str | None, kind: str) -> str:
-        """The topic of a group, or of the cluster; `kind` is its last level, as in the list above."""
+        """The topic of a group, or of the cluster if `group_id` is None; `kind` is its last level, as in the list
+        above."""
         return f"{self.root}/{kind}" if group_id is None else f"{self.root}/groups/{encode_level(group_id)}/{kind}"
 
     def member(self, name: str, kind: str) -> str:
@@ -85,6 +89,6 @@ class MqttTopics:
         return f"{self.root}/members/{encode_level(name)}/{encode_level(incarnation)}/{kind}"
 
     def levels(self, topic: str) -> tuple[str, ...]:
-        """The levels after the cluster's, still encoded; empty for a topic of another cluster."""
+        """The levels of a topic after the cluster's name, still encoded; empty for a topic of another cluster."""
         prefix = f"{self.root}/"
         return tuple(topic[len(prefix) :].split("/")) if topic.startswith(prefix) else ()

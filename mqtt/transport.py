@@ -1,15 +1,15 @@
-"""An asyncio transport whose bytes travel in MQTT messages: to a protocol it looks like a socket."""
+"""An asyncio transport that carries the bytes of a connection in MQTT messages: its protocol uses it like a socket."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 DISCONNECT: Final = b""
-"""The payload that closes a connection inside MQTT, from either side."""
+"""The empty payload, with which either side closes a connection that runs over MQTT."""
 
 
 class MqttByteTransport(asyncio.Transport):
-    """One connection inside MQTT.
+    """The transport of one connection over MQTT.
 
     `send(data)` gets what the protocol writes; `on_close()` is called once, when the protocol closes the connection.
     """
@@ -27,17 +27,17 @@ class MqttByteTransport(asyncio.Transport):
         self._is_closing = False
 
     def attach(self, protocol: asyncio.Protocol) -> None:
-        """Begin the connection."""
+        """Connect the transport to a protocol: `connection_made` is called."""
         self._protocol = protocol
         protocol.connection_made(self)
 
     def receive(self, data: bytes) -> None:
-        """Hand received bytes to the protocol."""
+        """Pass received bytes to the protocol."""
         if self._protocol is not None and not self._is_closing:
             self._protocol.data_received(data)
 
     def lose(self, error: Exception | None) -> None:
-        """End the connection from outside; the protocol gets the error."""
+        """Close the connection because it was lost; the protocol gets the error, None for a normal end."""
         if self._protocol is not None and not self._is_closing:
             self._is_closing = True
             self._protocol.connection_lost(error)

@@ -1,1 +1,1 @@
-"""How people write values for this project: durations, partitions, and YAML files in which no key occurs twice."""
+"""Reads and writes values in the form that people use: durations, partitions, and YAML files without repeated keys."""

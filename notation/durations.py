@@ -1,11 +1,11 @@
-"""Durations as people write them: `300ms`, `20s`, `1.5m`, `1h`. One parser and one formatter for all rooms."""
+"""Parses and formats durations as people write them: `300ms`, `20s`, `1.5m`, `1h`."""
 
 import re
 from math import inf
 from typing import Final
 
 DURATION_PATTERN: Final = r"\d+(?:\.\d+)?(?:ms|s|m|h)"
-"""A regular expression without groups, for use inside a larger one; to be compiled with `re.ASCII`."""
+"""A regular expression for a duration, without groups, to be used inside a larger one and compiled with `re.ASCII`."""
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 _EXACT_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?)(ms|s|m|h)", re.ASCII)
@@ -13,12 +13,12 @@ _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
 def parse_duration_ms(text: str) -> int:
-    """A duration in milliseconds, rounded. Raises ValueError for text that is not a duration."""
+    """Parse a duration to milliseconds, rounded. Raises ValueError for text that is not a duration."""
     return round(_parse(_DURATION, text))
 
 
 def parse_exact_duration_ms(text: str) -> float:
-    """A duration in milliseconds with its fraction; the number may have an exponent, as in `5e-05ms`."""
+    """Parse a duration to milliseconds with their fraction; the number may have an exponent, as in `5e-05ms`."""
     return _parse(_EXACT_DURATION, text)
 
 
@@ -33,7 +33,7 @@ def _parse(pattern: re.Pattern[str], text: str) -> float:
 
 
 def format_duration(milliseconds: int, *, with_fractions: bool = False) -> str:
-    """The duration in the largest unit that gives a whole number: `90s`, `1500ms`, `0ms`.
+    """Write a duration in the largest unit that gives a whole number: `90s`, `1500ms`, `0ms`.
 
     `with_fractions` writes seconds with a fraction in place of 1,000 milliseconds and more (`1.5s`), and `0s` for 0.
     """

@@ -1,10 +1,10 @@
-"""Partitions as people write them: `orders 0-3,7; payments 1`."""
+"""Formats partitions as people write them: `orders 0-3,7; payments 1`."""
 
 from collections.abc import Iterable, Sequence
 
 
 def format_partitions(partitions: Iterable[tuple[str, int]], between: str = "; ") -> str:
-    """Format topics and partitions as `orders 0-3,7; payments 1`."""
+    """Format topics and partitions as `orders 0-3,7; payments 1`; `between` separates the topics."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:
         numbers.setdefault(topic, []).append(partition)

@@ -1,4 +1,4 @@
-"""YAML in which a key that occurs twice is an error."""
+"""A YAML loader that refuses a mapping in which a key occurs twice."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -7,7 +7,8 @@ import yaml
 
 
 class UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that occurs twice in a mapping; YAML itself would silently drop the first one."""
+    """A safe YAML loader that raises an error for a key that occurs twice in a mapping. PyYAML itself would silently
+    drop the first one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[str, None] = {}

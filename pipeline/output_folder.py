@@ -26,16 +26,19 @@ FORMAT_VERSION: Final = 2
 EVENT_FOLDERS: Final = ("bronze", "snapshots", "events")
 """Folders whose events become tables."""
 EMPTY_FOLDER_FILES: Final = {"format", "writer.lock"}
-"""All that a folder has before the first data are written."""
+"""The names of everything in a folder before the first data are written."""
 DATA_FOLDERS: Final = (*EVENT_FOLDERS, "ingested", "runs", "tables")
 
 
 class UnsupportedFolderVersion(StoreError):
-    """The folder was written by a release with another format."""
+    """Raised for a folder that was written by a release with another format."""
 
 
 def make_folder(folder: LocationLike) -> None:
-    """Make the folder unless it exists, or is elsewhere than on a disk, where none need be made. Raises StoreFailed."""
+    """Make the folder if it does not exist.
+
+    Object stores have no folders, so nothing is made there. Raises StoreFailed.
+    """
     place = location_of(folder)
     if not place.is_local:
         return
@@ -48,7 +51,7 @@ def make_folder(folder: LocationLike) -> None:
 
 
 def check_format(folder: LocationLike) -> None:
-    """Raise UnsupportedFolderVersion if the folder holds data of another format. An empty folder has none."""
+    """Raise UnsupportedFolderVersion if the folder holds data of another format. An empty folder is accepted."""
     place = location_of(folder)
     try:
         version = (place / "format").read_bytes().decode(errors="replace").strip()
@@ -62,7 +65,7 @@ def check_format(folder: LocationLike) -> None:
 
 
 def prepare_folder(folder: LocationLike) -> None:
-    """Make the folder and note its format. Raises StoreFailed, UnsupportedFolderVersion."""
+    """Make the folder and write its format version. Raises StoreFailed, UnsupportedFolderVersion."""
     make_folder(folder)
     check_format(folder)
     (location_of(folder) / "format").replace(f"{FORMAT_VERSION}\n".encode())
@@ -70,7 +73,7 @@ def prepare_folder(folder: LocationLike) -> None:
 
 @contextmanager
 def removed_if_it_stays_empty(folder: LocationLike) -> Iterator[None]:
-    """After an error, remove a folder that was made inside the block and got no data."""
+    """Remove a folder that was made inside the block if the block fails and no data were written."""
     place = location_of(folder)
     existed = place.exists()
     try:
@@ -104,7 +107,7 @@ def exclusive_writer(folder: LocationLike, *kinds: str) -> Iterator[None]:
 
 @contextmanager
 def parquet_writer(target: Location, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A writer of a file that gets its name once it is complete."""
+    """A writer of a Parquet file, which appears under its name once it is complete."""
     with target.written() as unfinished, pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
         yield writer
 

@@ -120,11 +120,12 @@ class Api(NamedTuple):
 
     @property
     def flexible(self) -> Versions:
-        """The versions with compact lengths and tagged fields, in the body and in the request's header."""
+        """The versions with compact lengths and tagged fields, in the body and in the header of the request."""
         return self.request.flexible
 
     def response_header_is_flexible(self, version: int) -> bool:
-        """False for ApiVersions, whose client does not know the broker's versions yet and expects the oldest header."""
+        """Whether the header of the response has tagged fields in this version. False for ApiVersions in every version:
+        its client does not know the broker's versions yet and expects the oldest header."""
         return version in self.request.flexible and self.request is not ApiVersionsRequest
 
 
@@ -169,7 +170,7 @@ APIS: Final[dict[int, Api]] = {
         (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     )
 }
-"""Each API by its key."""
+"""Each API by its API key."""
 
 API_NAMES: Final = tuple(sorted(api.name for api in APIS.values()))
 

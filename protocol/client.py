@@ -77,7 +77,8 @@ class ClientConnection(asyncio.Protocol):
         return await self.post(request, version, client_id)
 
     async def send_frame(self, request: bytes) -> bytes:
-        """Send a frame with its length prefix and return the response frame without, for what no codec would write."""
+        """Send a frame that is encoded already, with its length prefix, and return the response frame without it. It
+        serves tests that send what no encoder would write."""
         return cast(bytes, await self._send(request, bytes))
 
     def _send(self, data: bytes, decode: Callable[[bytes], Any]) -> asyncio.Future[Any]:
@@ -90,7 +91,7 @@ class ClientConnection(asyncio.Protocol):
         return response
 
     async def close(self) -> None:
-        """Close at once; requests without a response fail."""
+        """Close at once; the futures of requests without a response fail with ConnectionLost."""
         self._transport.abort()
         await self._closed.wait()
 

@@ -19,10 +19,12 @@ NOT_MEMBER: Final = False
 
 
 class ErrorCode(IntEnum):
-    """An error code by Kafka's name. Each row: the code, RETRY or FINAL, MEMBER, NOT_MEMBER or None, and the meaning."""
+    """An error code by Kafka's name. Each row has the code, RETRY or FINAL (`retriable`), MEMBER, NOT_MEMBER or None
+    (`member_stays_in_group`), and the meaning."""
 
     retriable: bool
-    """Whether the same request may succeed later. False also where the client must do something else first."""
+    """Whether the same request may succeed later. Also False if the client must first do something else, such as find
+    the coordinator."""
     member_stays_in_group: bool | None
     """Whether the member is still in the group, for codes of the group APIs; None for all other codes."""
     meaning: str
@@ -40,7 +42,8 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def name_of(cls, code: int) -> str:
-        """`REBALANCE_IN_PROGRESS` for 27, `error code 999` for a code that is not in the table."""
+        """Kafka's name of a code: `REBALANCE_IN_PROGRESS` for 27, `error code 999` for a code that is not in the
+        table."""
         return cls(code).name if code in _CODES else f"error code {code}"
 
     # fmt: off

@@ -1,4 +1,4 @@
-"""Exceptions for bytes and messages that do not fit together.
+"""The exceptions of the protocol: bytes that cannot be decoded, and messages that cannot be encoded.
 
     ProtocolError
     ├── Malformed               bytes that cannot be decoded

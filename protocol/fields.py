@@ -1,4 +1,4 @@
-"""The types and marks with which messages are declared.
+"""The types of fields, and the marks (versions, nullable, tagged, ignorable), with which messages are declared.
 
     rebalance_timeout_ms: Annotated[Int32, since(1), ignorable] = -1
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 NEWEST: Final = 32767
-"""The last version of a range without an end."""
+"""The last version of a range that has no end, such as `6+`."""
 
 
 class Versions(NamedTuple):
-    """First and last version, both included."""
+    """A range of versions from first to last, both included."""
 
     first: int
     last: int = NEWEST
@@ -49,7 +49,8 @@ class FixedWidth:
 
 @dataclass(frozen=True, slots=True)
 class LengthPrefixed:
-    """A length, then as many bytes; `length_code` is the format character of the length before flexible versions."""
+    """A value that is encoded as a length and that many bytes. `length_code` is the format character of the length in
+    versions without compact lengths."""
 
     length_code: str
     is_text: bool = False
@@ -61,15 +62,15 @@ Int32: TypeAlias = Annotated[int, FixedWidth("i")]
 Int64: TypeAlias = Annotated[int, FixedWidth("q")]
 Bool: TypeAlias = Annotated[bool, FixedWidth("?")]
 Uuid: TypeAlias = Annotated[bytes, FixedWidth("16s")]
-"""Sixteen bytes; `NO_UUID` means none."""
+"""A UUID, such as a topic id, as sixteen bytes; `NO_UUID` (all zeros) stands for none."""
 Text: TypeAlias = Annotated[str, LengthPrefixed("h", is_text=True)]
 Bytes: TypeAlias = Annotated[bytes, LengthPrefixed("i")]
 Records: TypeAlias = Annotated[bytes, LengthPrefixed("i")]
-"""Record batches or an old message set, not decoded; see `regroup.protocol.record_batch`."""
+"""Record batches, or an old message set, as bytes that are not decoded; see `regroup.protocol.record_batch`."""
 
 NO_UUID: Final = bytes(16)
 UNKNOWN_OPERATIONS: Final = -(2**31)
-"""The bit field `authorized_operations` of a response whose request did not ask for it."""
+"""The value of the bit field `authorized_operations` in a response whose request did not ask for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""Frames, and messages with their headers: from a byte stream to requests and responses, and back.
+"""Splits a byte stream into frames, and encodes and decodes requests and responses with their headers.
 
 A broker uses `decode_request` and `encode_response`, a client `encode_request` and `decode_response`.
 """
 
 import struct
 from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from regroup.protocol.apis import APIS, Api
 from regroup.protocol.codec.codec import codec, encode_in_turns, refuse_trailing_bytes
@@ -19,7 +20,7 @@ DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 
 MAX_ARRAY_ENTRIES = 100_000
-"""Limit for the entries of all arrays of one request together. Kafka has no such limit: there a request with ten
+"""The most entries that all arrays of one request may have together. Kafka has no such limit: there a request with ten
 million topics occupies one of many threads, here it would block every connection for minutes."""
 
 _LENGTH = struct.Struct(">i")
@@ -27,8 +28,23 @@ _REQUEST_START = struct.Struct(">hhih")
 _LENGTH_PLACEHOLDER = bytes(4)
 
 
+class _ApiVersion(NamedTuple):
+    """One version of an API: its message classes, and whether its headers have tagged fields."""
+
+    api: Api
+    request_is_flexible: bool
+    response_is_flexible: bool
+
+
+_API_VERSIONS: Final = {
+    (key, version): _ApiVersion(api, version in api.flexible, api.response_header_is_flexible(version))
+    for key, api in APIS.items()
+    for version in range(api.versions.first, api.versions.last + 1)
+}
+
+
 class FrameReader:
-    """Splits a byte stream into frames, and holds what is incomplete.
+    """Splits a byte stream into frames, and holds the bytes of an incomplete frame.
 
     for frame in reader.feed(chunk): ...       # frames without their length
     """
@@ -75,7 +91,7 @@ class FrameReader:
 
 
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """The header and the offset of the body.
+    """Decode the header of a request; returns it with the offset at which the body begins.
 
     Raises UnsupportedApi or UnsupportedVersion, both with the header, or Malformed.
     """
@@ -89,18 +105,22 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     # Kafka serves a client whose id is not UTF-8, and puts U+FFFD in place of what it cannot decode.
     client_id = None if length < 0 else frame[10:position].decode(errors="replace")
     header = RequestHeader(key, version, correlation_id, client_id)
-    if version in _api_of(header).flexible:
+    if _api_version(key, version, header).request_is_flexible:
         position = _skip_header_tags(frame, position, "request")
     return header, position
 
 
-def _api_of(header: RequestHeader) -> Api:
-    api = APIS.get(header.api_key)
-    if api is None:
-        raise UnsupportedApi(f"unknown API key: {header.api_key}", header)
-    if header.api_version not in api.versions:
-        raise UnsupportedVersion(f"{api.name} has versions {api.versions}, not {header.api_version}", header)
-    return api
+def _api_version(key: int, version: int, header: RequestHeader | None = None) -> _ApiVersion:
+    """One version of an API, by its key and number. Raises UnsupportedApi or UnsupportedVersion, both with the
+    header."""
+    found = _API_VERSIONS.get((key, version))
+    if found is None:
+        header = header or RequestHeader(key, version, 0, None)
+        api = APIS.get(key)
+        if api is None:
+            raise UnsupportedApi(f"unknown API key: {key}", header)
+        raise UnsupportedVersion(f"{api.name} has versions {api.versions}, not {version}", header)
+    return found
 
 
 def _skip_header_tags(frame: bytes, position: int, kind: str) -> int:
@@ -114,7 +134,7 @@ _NO_LIMITS: Mapping[int, int] = {}
 
 
 def decode_request(frame: bytes, max_entries: Mapping[int, int] = _NO_LIMITS) -> tuple[RequestHeader, Message]:
-    """Header and body of one frame. Raises UnsupportedApi, UnsupportedVersion or Malformed.
+    """Decode one request frame; returns header and body. Raises UnsupportedApi, UnsupportedVersion or Malformed.
 
     `max_entries` limits the entries of all arrays together by API key; the default is MAX_ARRAY_ENTRIES.
     Bytes after the body are ignored, as Kafka does: librdkafka sends three too many when it asks for the metadata of
@@ -127,8 +147,9 @@ def decode_request(frame: bytes, max_entries: Mapping[int, int] = _NO_LIMITS) ->
 
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
-    """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
-    api = _api_of(header)
+    """Encode a request as one frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or
+    UnsupportedVersion."""
+    api, is_flexible, _ = _api_version(header.api_key, header.api_version, header)
     if type(message) is not api.request:
         raise Unencodable(f"API {api.key} has the request {api.request.__name__}, not {type(message).__name__}")
     client_id = header.client_id.encode() if header.client_id is not None else b""
@@ -138,48 +159,51 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
     out = bytearray(_LENGTH_PLACEHOLDER)
     out += _REQUEST_START.pack(header.api_key, header.api_version, header.correlation_id, length)
     out += client_id
-    if header.api_version in api.flexible:
+    if is_flexible:
         out.append(0)
     codec(api.request, header.api_version).encode(message, out)
     return _framed(out)
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytes:
-    """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+    """Encode a response as one frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or
+    UnsupportedVersion."""
     out = _response_header(api_key, api_version, correlation_id, message)
     codec(type(message), api_version).encode(message, out)
     return _framed(out)
 
 
 def _response_header(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytearray:
-    api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
+    api, _, is_flexible = _api_version(api_key, api_version)
     if type(message) is not api.response:
         raise Unencodable(f"API {api.key} has the response {api.response.__name__}, not {type(message).__name__}")
     out = bytearray(_LENGTH_PLACEHOLDER)
     out += _LENGTH.pack(correlation_id)
-    if api.response_header_is_flexible(api_version):
+    if is_flexible:
         out.append(0)
     return out
 
 
 class ResponseEncoder:
-    """Encodes one response in turns, into one buffer.
+    """Encodes one response in portions, into one buffer.
 
-    for _ in encoder.turns(bytes_per_turn): ...    # pauses after so many bytes
-    encoder.out                                    # then the frame with its length
+    while not encoder.encode_portion(): ...    # until all is encoded
+    encoder.out                                # then the frame with its length
     """
 
-    def __init__(self, header: RequestHeader, message: Message, max_bytes: int) -> None:
-        """Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+    def __init__(self, header: RequestHeader, message: Message, *, bytes_per_portion: int, max_bytes: int) -> None:
+        """Prepare to encode the response to the request with this header. Raises Unencodable, UnsupportedApi or
+        UnsupportedVersion."""
         self.out = _response_header(header.api_key, header.api_version, header.correlation_id, message)
-        self._message = message
-        self._version = header.api_version
-        self._max_bytes = max_bytes
+        self._portions = encode_in_turns(message, header.api_version, self.out, bytes_per_portion, max_bytes)
 
-    def turns(self, bytes_per_turn: int) -> Iterator[None]:
-        """Encode. Raises Unencodable, or TooLong once the frame exceeds `max_bytes`."""
-        yield from encode_in_turns(self._message, self._version, self.out, bytes_per_turn, self._max_bytes)
+    def encode_portion(self) -> bool:
+        """Encode the next portion; returns True if it was the last one. Raises Unencodable, or TooLong if the frame
+        exceeds `max_bytes`."""
+        for _ in self._portions:
+            return False
         _LENGTH.pack_into(self.out, 0, len(self.out) - 4)
+        return True
 
 
 def _framed(out: bytearray) -> bytes:
@@ -188,13 +212,14 @@ def _framed(out: bytearray) -> bytes:
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Message]:
-    """Correlation id and body of one frame; API key and version are those of the request. Raises Malformed."""
+    """Decode one response frame; returns its correlation id and body. API key and version are those of the request.
+    Raises Malformed."""
     if len(frame) < 4:
         raise Malformed(f"a response of {len(frame)} bytes is too short for a correlation id")
     (correlation_id,) = _LENGTH.unpack_from(frame)
-    api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
+    api, _, is_flexible = _api_version(api_key, api_version)
     position = 4
-    if api.response_header_is_flexible(api_version):
+    if is_flexible:
         position = _skip_header_tags(frame, position, "response")
     message, position = codec(api.response, api_version).decode(frame, position)
     refuse_trailing_bytes(frame, position, f"{api.response.__name__} v{api_version}")

@@ -1,4 +1,4 @@
-"""The header of requests."""
+"""The header of requests: API key, version, correlation id and client id."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ __all__ = ["RequestHeader"]
 
 
 class RequestHeader(NamedTuple):
-    """The fields before the body of every request."""
+    """The fields that precede the body of every request."""
 
     api_key: int
     api_version: int

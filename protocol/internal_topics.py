@@ -1,4 +1,6 @@
-"""The topics in which Kafka keeps its own state. Clients cannot write to them, and consumers do not match them."""
+"""The names of the topics in which Kafka keeps its own state. Clients cannot write to them, and patterns of consumers
+do not match them.
+"""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Java's orders of strings and of hash maps, where Kafka's results depend on them."""
+"""Java's hashes and orders: of strings, and of the keys of hash maps, where Kafka's results depend on them."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
@@ -8,7 +8,8 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 _MAX_CACHED_LENGTH = 300
-"""Longer texts are not kept in the caches below, where clients could fill hundreds of megabytes with them."""
+"""The most characters of a text that the caches below keep; clients could fill hundreds of megabytes with longer
+ones."""
 
 
 def utf16_order(text: str) -> bytes:
@@ -24,7 +25,7 @@ _cached_utf16_order = lru_cache(maxsize=8192)(_utf16_order)  # every rebalance o
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode()`, as an unsigned 32-bit integer."""
+    """Java's `String.hashCode()` of a text, as an unsigned 32-bit integer."""
     return _cached_java_string_hash(text) if len(text) <= _MAX_CACHED_LENGTH else _java_string_hash(text)
 
 
@@ -40,7 +41,7 @@ _cached_java_string_hash = lru_cache(maxsize=8192)(_java_string_hash)
 
 
 def java_partition_hash(partition: tuple[str, int]) -> int:
-    """`TopicPartition.hashCode()`, as an unsigned 32-bit integer."""
+    """Kafka's `TopicPartition.hashCode()` of a topic and a partition index, as an unsigned 32-bit integer."""
     topic, number = partition
     return 31 * (31 + number) + java_string_hash(topic) & 0xFFFFFFFF
 
@@ -56,7 +57,8 @@ def java_hash_map_order(keys: Iterable[str], counted: int | None = None) -> list
 
 
 def in_hash_map_order(keys: Iterable[_Key], hash_code: Callable[[_Key], int], counted: int | None = None) -> list[_Key]:
-    """The order of `java_hash_map_order`, for distinct keys of any type."""
+    """The iteration order of a `java.util.HashMap` as in `java_hash_map_order`, for distinct keys of any type, given
+    their hash function."""
     distinct = list(keys)
     if len(distinct) < 2:
         return distinct

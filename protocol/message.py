@@ -1,4 +1,5 @@
-"""Messages as classes: one annotated attribute for each field, in the order of the wire format.
+"""The base classes of messages: a message is a class with one annotated attribute for each field, in the order of the
+wire format.
 
 The class is the only description of a message. `fields_of` reads it for the codec; msgspec derives construction,
 equality and JSON from the same attributes.
@@ -48,7 +49,7 @@ class Structure(msgspec.Struct, metaclass=MessageMeta):
 
 
 class Message(Structure):
-    """The body of a request or response. `flexible` are the versions with compact lengths and tagged fields."""
+    """The body of a request or response. `flexible` is the range of versions with compact lengths and tagged fields."""
 
     api_key: ClassVar[int]
     versions: ClassVar[Versions]
@@ -57,7 +58,7 @@ class Message(Structure):
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """An array of elements of one type."""
+    """The wire type of an array, whose elements have one type."""
 
     element: "WireType"
 
@@ -67,7 +68,8 @@ WireType: TypeAlias = FixedWidth | LengthPrefixed | ListOf | type[Structure]
 
 @dataclass(frozen=True, slots=True)
 class MessageField:
-    """One field of a message: `carried` and `nullable` are versions, `tag` is None for a field that is not tagged."""
+    """One field of a message: `carried` are the versions that have it, `nullable` those in which it may be null, and
+    `tag` is its tag, None for a field that is not tagged."""
 
     name: str
     type: WireType
@@ -80,7 +82,8 @@ class MessageField:
 
 @cache
 def fields_of(structure: type[Structure]) -> tuple[MessageField, ...]:
-    """The fields in the order of the wire format. Raises TypeError for a field that cannot be encoded."""
+    """The fields of a structure in the order of the wire format. Raises TypeError for a field that cannot be
+    encoded."""
     hints = get_type_hints(structure, include_extras=True)
     return tuple(
         _read_field(f"{structure.__name__}.{info.name}", hints[info.name], info)

@@ -1,4 +1,5 @@
-"""Record batches (format 2): splitting, headers, offsets and checksums; reading and writing uncompressed records.
+"""Record batches (format 2): splits them, reads headers, offsets and checksums, and reads and writes uncompressed
+records.
 
 A broker stores batches as they arrive. `base_offset` and `partition_leader_epoch` are not covered by the checksum, so
 that the leader can set them. Compressed records are never decompressed here.
@@ -30,7 +31,7 @@ _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
 _CHECKED_FROM: Final = 21
 _MIN_LENGTH: Final = {0: 14, 1: 22, 2: HEADER_BYTES - _LENGTH_END}
-"""The smallest value of the length field, by magic."""
+"""The smallest valid value of the length field, by magic."""
 
 
 class BatchHeader(NamedTuple):
@@ -61,7 +62,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> int:
-        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        """The number of the compression type: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
         return self.attributes & _COMPRESSION_MASK
 
     @property
@@ -104,7 +105,7 @@ def split_batches(records: bytes) -> Iterator[RawBatch]:
 
 
 def read_batch_header(batch: bytes) -> BatchHeader:
-    """The header of one batch. Raises Malformed for other formats than 2, and for impossible numbers."""
+    """The header of a batch of format 2. Raises Malformed for other formats, and for impossible numbers."""
     if len(batch) < HEADER_BYTES:
         raise Malformed(f"a record batch of {len(batch)} bytes is too short for its header of {HEADER_BYTES}")
     header = BatchHeader._make(_HEADER.unpack_from(batch))
@@ -152,7 +153,7 @@ def write_batch(
     base_sequence: int = -1,
     attributes: int = 0,
 ) -> bytes:
-    """An uncompressed batch. If all offset deltas are 0 the records are numbered in their order.
+    """Encode an uncompressed batch. If all offset deltas are 0, the records are numbered in their order.
 
     Raises ValueError for an empty batch or attributes with a compression type.
     """
@@ -200,7 +201,8 @@ def _put_bytes(out: bytearray, value: bytes | None) -> None:
 
 
 def read_records(batch: bytes) -> list[BatchRecord]:
-    """The records of an uncompressed batch, without a check of the checksum. Raises Malformed, also if compressed."""
+    """The records of an uncompressed batch; its checksum is not checked. Raises Malformed, also for a compressed
+    batch."""
     header = read_batch_header(batch)
     if header.compression:
         raise Malformed(f"the record batch is compressed (type {header.compression}), which is not supported here")
@@ -213,7 +215,8 @@ def read_records(batch: bytes) -> list[BatchRecord]:
 
 
 def read_record_deltas(batch: bytes) -> Iterator[tuple[int, int]]:
-    """The timestamp delta and the offset delta of each record of an uncompressed batch; the rest is skipped.
+    """The timestamp delta (milliseconds) and the offset delta of each record of an uncompressed batch; the rest of a
+    record is skipped.
 
     Raises Malformed, also if the batch is compressed; what was yielded before is right.
     """
@@ -248,7 +251,7 @@ class _RecordReader:
         )
 
     def deltas(self) -> tuple[int, int]:
-        """Timestamp and offset delta of the next record, which is skipped."""
+        """Read the timestamp delta and the offset delta of the next record, and skip the rest of it."""
         stop = self._varint() + self._position
         self._bytes(1)
         timestamp_delta_ms, offset_delta = self._varint(), self._varint()

@@ -1,4 +1,4 @@
-"""One broker: it listens, has a handler for each API, and knows its connections.
+"""One broker: it listens on its port, has the handlers of the served APIs, and keeps the list of its connections.
 
 stored = await load_cluster_state(store, uuid4)
 state = ClusterState(stored, journal, coordinator_epoch=1, settings=settings, now_ms=clock, new_uuid=uuid4)
@@ -40,9 +40,10 @@ from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
 
 LATEST_GROUP_VERSION = 1
-"""Groups of the consumer protocol (KIP-848)."""
+"""The newest level of the feature `group.version`: 1 enables groups of the consumer protocol (KIP-848)."""
 LATEST_TRANSACTION_VERSION = 2
-"""Each transaction has its own producer epoch, and a write adds its partition to the transaction (KIP-890)."""
+"""The newest level of the feature `transaction.version`: with 2 each transaction has its own producer epoch, and a
+write adds its partition to the transaction (KIP-890)."""
 
 log = get_logger("connection")
 
@@ -63,11 +64,13 @@ class Listener(Protocol):
 
 
 ListenFunction: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int], Awaitable[Listener]]
-"""Listens, given a protocol factory, a host and a port (0 for a free one), as `loop.create_server` does."""
+"""A function that listens: given a protocol factory, a host and a port (0 for a free one), it returns a Listener, as
+`loop.create_server` does."""
 
 
 class Broker:
-    """A node of the cluster with its own port; `port` 0 takes a free one. `advertise` is the address given to clients.
+    """A broker of the cluster with its own port; with `port` 0 it takes a free one. `advertise` is the address that
+    clients get.
 
     `release` limits the APIs to those of one release of Apache Kafka. `other_settings` returns the settings that
     DescribeConfigs shows beside the broker's own. `listen` replaces the machine's network, as a simulation does.
@@ -102,12 +105,14 @@ class Broker:
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
         self.observers: RequestObservers = [] if observers is None else observers
         self.gate: RequestGate | None = None
-        """It stands between connections and handlers; `BrokerCluster.install_gates` changes it while they run."""
+        """Decides over each request before its handler is called. `BrokerCluster.install_gates` changes it while the
+        brokers run."""
         self.recorder: RequestRecorder | None = None
-        """It keeps the bytes of requests and responses; set it before the start."""
+        """Keeps the bytes of requests and responses; set it before the start."""
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
-        self._handlers: dict[int, RequestHandler] = {}
+        self._handlers: dict[tuple[int, int], RequestHandler] = {}
+        """Handlers by API key and version."""
         self._served: dict[int, Versions] = {}
         self._connections: dict[Connection, None] = {}
         self._connection_numbers = count(1)
@@ -138,13 +143,16 @@ class Broker:
         yield from self._other_settings()
 
     def add_handlers(self, handlers: RequestHandlers) -> None:
-        """Serve these APIs too, in every version that the codec knows and the release has."""
+        """Serve these APIs too, in every version that both the codec and the emulated release have."""
         for key, handler in handlers.items():
             versions = APIS[key].versions
             served = self._release.limit(key, versions) if self._release else versions
-            if served is not None:
-                self._handlers[key] = handler
-                self._served[key] = served
+            if served is None:
+                continue
+            self._served[key] = served
+            for version in range(served.first, served.last + 1):
+                if not (self._release and self._release.refuses(key, version)):
+                    self._handlers[key, version] = handler
 
     async def start(self) -> None:
         """Listen. Raises OSError if the port is in use."""
@@ -176,13 +184,13 @@ class Broker:
         await listener.wait_closed()
 
     async def stop_listening(self) -> None:
-        """Accept no more connections; those that are open stay so until `close`."""
+        """Accept no more connections. Open connections stay open until `close`."""
         if self._listener is not None:
             await self._close_listener(self._listener)
 
     async def _close_listener(self, listener: Listener) -> None:
-        """Close the listener once every accepted socket has been handed to its connection: asyncio leaks the others
-        (seen with CPython 3.11)."""
+        """Close the listener once every accepted socket has been handed to its connection. If it were closed earlier,
+        asyncio would leak the other sockets (seen with CPython 3.11)."""
         for _ in range(MAX_TURNS_TO_ACCEPT):
             if not any(_is_accepting(task) for task in asyncio.all_tasks()):
                 break
@@ -191,18 +199,16 @@ class Broker:
         listener.close()
 
     def served_versions(self, api_key: int) -> Versions:
-        """The versions of an API that is served."""
+        """The versions in which this API is served. Raises KeyError for an API that is not served."""
         return self._served[api_key]
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
-        key, version = header.api_key, header.api_version
-        versions = self._served.get(key)
-        if versions is None or version not in versions or (self._release and self._release.refuses(key, version)):
-            return None
-        return self._handlers[key]
+        """The handler for the API and version of a request; None if that version is not served."""
+        return self._handlers.get((header.api_key, header.api_version))
 
     def refusal_of(self, header: RequestHeader) -> str:
-        """Why a request is not served, and what to do. It is for the log: the client only sees a closed connection."""
+        """Why a request is not served, and what to do, as text for the log. The client only sees a closed
+        connection."""
         api = APIS.get(header.api_key)
         if api is None or api.key not in self._served:
             return f"the API {header.api_key}{f' ({api.name})' if api else ''} is not served"
@@ -219,7 +225,7 @@ class Broker:
         log.warning("connection closed", connection=connection.name, client=connection.client_host, reason=reason)
 
     def connections(self) -> list[Connection]:
-        """The connections that are open."""
+        """The open connections of this broker."""
         return list(self._connections)
 
     def abort_connections(self) -> None:
@@ -228,7 +234,8 @@ class Broker:
             connection.abort()
 
     def add_connection(self, connection: Connection) -> None:
-        """A connection that was accepted just before the broker closed is closed too."""
+        """Add a connection that was accepted. If the broker has closed in the meantime, the connection is closed
+        too."""
         self._connections[connection] = None
         if self._is_closed:
             connection.abort()

@@ -31,7 +31,8 @@ from regroup.server.broker import Broker, ListenFunction
 from regroup.server.clock import Clock
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
-from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
+from regroup.server.cluster.loading import StoredClusterState, load_cluster_state
+from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
@@ -57,10 +58,10 @@ from regroup.storage.store import EventStore
 __all__ = ["StoreFactory", "ClusterOptions", "ClusterEnvironment", "BrokerCluster"]
 
 StoreFactory: TypeAlias = Callable[[], Awaitable[EventStore]]
-"""Opens the store: at the start, and again after it has failed."""
+"""Opens the store: at the start, and again after the store has failed."""
 
 DEFAULT_SNAPSHOT_INTERVAL_RECORDS = 50_000
-"""Records between two snapshots."""
+"""The default number of records between two snapshots."""
 SNAPSHOT_CHECK_INTERVAL_S = 5.0
 """Interval between checks whether the next snapshot is due."""
 INITIAL_REOPEN_DELAY_S = 0.5
@@ -113,7 +114,8 @@ class ClusterEnvironment:
     coordinator_factory: Callable[..., GroupCoordinator] = GroupCoordinator
     gate_factory: Callable[[int], RequestGate] | None = None
     recorder: Recorder | None = None
-    """It keeps the exchanges of all brokers. Without one, they are recorded only if the store is to have them."""
+    """Keeps the exchanges of all brokers. If None, a recorder is made only if `record_max_bytes` asks for stored
+    exchanges."""
 
 
 class BrokerCluster:
@@ -195,9 +197,9 @@ class BrokerCluster:
         self.transactions = TransactionCoordinator(self.state, self.router, self.turns)
         self.refusals = RefusalNotices(self.state.now_ms)
         self.observers: RequestObservers = [self.refusals]
-        """They see every exchange of every broker."""
+        """They are called with every exchange of every broker."""
         self.recorder = environment.recorder
-        """The latest exchanges of every broker, as bytes; None if nothing records."""
+        """Keeps the latest exchanges of every broker as bytes; None if exchanges are not recorded."""
         if self.recorder is None and options.record_max_bytes:
             self.recorder = Recorder(self.state.now_ms)
         self._recording: RecordingWriter | None = None
@@ -211,7 +213,7 @@ class BrokerCluster:
         self._log = get_logger("broker-cluster")
         self._last_snapshot_position = 0
         self._is_consistent = True
-        """Memory and store agree. They do not from a failure of the store until its next load."""
+        """Whether memory and store agree. False from a failure of the store until the next load."""
         self._is_closing = False
         self._reopen_task: asyncio.Task[None] | None = None
         self._snapshot_task: asyncio.Task[None] | None = None
@@ -294,14 +296,15 @@ class BrokerCluster:
         self.refusals.close()
 
     async def _abandon(self) -> None:
-        """Stop after a failed start: nothing that was begun goes on."""
+        """Clean up after a failed start: stop everything that has been started."""
         await self._stop_brokers()
         self.journal.fail(StoreFailed("The start was abandoned."))
         await self.journal.close()
         await self.store.close()
 
     async def kill(self) -> None:
-        """End as a killed process does: what is not durable is lost, no response is sent, and no snapshot is saved."""
+        """Stop as a killed process does: events that are not durable are lost, no response is sent, and no snapshot is
+        saved."""
         if self._recording is not None:
             await self._recording.stop()
         for broker in self.brokers:
@@ -343,13 +346,14 @@ class BrokerCluster:
             yield from coordinator.groups()
 
     def install_gates(self, gate_factory: Callable[[int], RequestGate]) -> None:
-        """Let each request from now on pass the gate of its broker, also those of connections that are open."""
+        """Give each broker a gate: every request from now on must pass it, also on connections that are open."""
         for broker in self.brokers:
             broker.gate = gate_factory(broker.node_id)
         self.forget_cached_responses()
 
     def forget_cached_responses(self) -> None:
-        """Decode the next request of every connection, because a gate may stop it from now on."""
+        """Let every connection decode its next request and not answer it from its cache, because a gate may stop it
+        from now on."""
         for broker in self.brokers:
             for connection in broker.connections():
                 connection.forget_cached_response()
@@ -401,16 +405,18 @@ class BrokerCluster:
             await self._start_shards(self._stop_moved_shards(coordinator_epoch))
 
     def begin_load(self, group_id: str) -> None:
-        """The coordinator of the group begins to load its groups, and goes on until `finish_load`."""
+        """Let the coordinator of the group begin to load its groups. Until `finish_load` requests are answered as in
+        Kafka during a load: COORDINATOR_LOAD_IN_PROGRESS, or success for heartbeats."""
         self.coordinator_of(group_id).begin_load()
 
     async def finish_load(self, group_id: str) -> None:
-        """The coordinator of the group has loaded its groups. Raises StoreError if the store has failed."""
+        """End the load that `begin_load` began. Raises StoreError if the store has failed."""
         async with self._moving:
             await self._start_shards([self.router.shard_of(group_id)])
 
     def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:
-        """Stop the coordinators of shards with a new leader, and begin that leader's epoch."""
+        """Stop the coordinators of the shards that have a new leader, and set that leader's epoch. Returns these
+        shards."""
         moved = self.router.stop_moved_shards()
         for shard in moved:
             self.state.bump_leader_epoch(shard, coordinator_epoch - 1)
@@ -451,7 +457,7 @@ class BrokerCluster:
     # A store that fails
 
     def _on_store_failure(self, error: StoreError) -> None:
-        """Start the task that reopens the store, unless it runs already or the cluster is being closed."""
+        """Start the task that reopens the store, unless it runs already or the cluster is closing."""
         self._is_consistent = False
         if not self._is_closing and (self._reopen_task is None or self._reopen_task.done()):
             self._reopen_task = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")

@@ -1,4 +1,4 @@
-"""The clock of a broker cluster."""
+"""The clock of a broker cluster: epoch milliseconds that never go backwards."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,8 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Epoch milliseconds that never go backwards: a start time, plus what a monotonic clock has counted since.
+    """A clock in epoch milliseconds that never goes backwards: a start time, plus what a monotonic clock has counted
+    since.
 
     Without arguments it is the machine's clock; a change of the machine's time does not affect it.
     """
@@ -19,9 +20,10 @@ class Clock:
         self._zero_ms = started_at_ms - monotonic_s() * 1000
 
     def __call__(self) -> int:
-        """The current time."""
+        """The current time in epoch milliseconds."""
         return int(self._zero_ms + self._monotonic_s() * 1000)
 
     def advance_to(self, at_ms: int) -> None:
-        """Continue from this time if it is later: new records must not be older than stored ones."""
+        """Continue from this time if it is later than the present one, because new records must not be older than
+        stored ones."""
         self._zero_ms += max(0, at_ms - self())

@@ -1,13 +1,14 @@
-"""The error of a request, by Kafka's code."""
+"""The exception that refuses a request with one of Kafka's error codes."""
 
 from regroup.protocol.errors import ErrorCode
 
 _MAX_TEXT_LENGTH = 1_000
-"""A text may quote what the client sent, and a message cannot carry one of more than 32,767 bytes."""
+"""The most characters of an error text. A text may quote what the client sent, and a message cannot carry one of more
+than 32,767 bytes."""
 
 
 class RequestError(Exception):
-    """A request, or a part of it, is refused: Kafka's error code, and the error message of the response."""
+    """Raised to refuse a request, or a part of it. It has Kafka's error code and the error message of the response."""
 
     def __init__(self, code: ErrorCode, text: str | None = None) -> None:
         self.code = code

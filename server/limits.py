@@ -1,4 +1,4 @@
-"""What one request may cost, in memory and in time before other connections have their turn: all limits of all APIs.
+"""The limits of one request of each API, in memory, and in time before other connections are served.
 
 Kafka's broker has many threads, and a request that takes long blocks one of them. Here all connections share one
 thread, so every request is bounded: its entries before they are decoded, its work by turns, its response while it is
@@ -56,52 +56,59 @@ from regroup.protocol.messages.transactions import (
 STEPS_PER_TURN: Final = 1_000
 """Steps of one request before the other connections have their turn."""
 FIRST_STEPS_WHILE_OTHERS_WAIT: Final = 50
-"""Steps that a request may have at once while the work of others waits for its next turn; most need no more."""
+"""How many steps a request may take at once if the work of other requests waits for its next turn; most requests need
+no more."""
 ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
-"""The largest response unless `--max-response-bytes` says otherwise. `fetch.max.bytes` is 55 MiB by default."""
+"""The largest response in bytes, unless `--max-response-bytes` says otherwise. `fetch.max.bytes` is 55 MiB by
+default."""
 MAX_UNREAD_RESPONSES: Final = 8
-"""How many of the largest responses all clients together may leave unread; beyond them no long response is sent."""
+"""How much response data all clients together may leave unread, in multiples of the largest response. Beyond that no
+long response is sent."""
+MAX_PIPELINED_PARTITIONS: Final = 1_000
+"""The most partitions of an OffsetCommit behind which the connection handles its next request before the response."""
+
 MAX_COMMITTED_PARTITIONS: Final = 17_000
-"""Partitions of one commit. In Kafka they have to fit into one batch of `message.max.bytes`, which is checked when the
-group is changed (`coordinator/offsets/log_batch_size.py`): with the shortest names 16,774 do."""
+"""The most partitions in one commit of offsets. In Kafka the commit has to fit into one batch of `message.max.bytes`,
+which is checked when the group is changed (`coordinator/offsets/log_batch_size.py`): with the shortest names 16,774
+partitions fit."""
 MAX_FETCHED_PARTITIONS: Final = 20_000
-"""Entries of one Fetch. While it waits, it listens to all its partitions."""
+"""The most entries of one Fetch. While it waits, it listens to all its partitions."""
 MAX_GROUP_ENTRIES: Final = 20_000
-"""Protocols, assignments, members or partitions that one request about a group or a transaction may name, for the same
-reason."""
+"""The most protocols, assignments, members or partitions in one request about a group or a transaction."""
 MAX_CREATION_RECORDS: Final = 10_000
-"""Topics, settings and partitions that one request may create, all together: each is a record of Kafka's controller,
-which writes at most so many at once. Of the partitions that a request names no more are allowed, either."""
+"""The most topics, settings and partitions together that one request may create: each is a record of Kafka's
+controller, which writes at most so many at once. A request may not name more partitions than that, either."""
 MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of all gzipped legacy sets of one request together, decompressed."""
+"""The most bytes into which all gzipped legacy message sets of one request together may be decompressed."""
 MAX_LEGACY_MESSAGES: Final = 50_000
-"""Legacy messages of one request. A few kilobytes of gzip can hold millions, and each of them is validated."""
+"""The most legacy messages in one request. A few kilobytes of gzip can hold millions, and each is validated."""
 MAX_PATTERN_INSTRUCTIONS: Final = 2_000
-"""Instructions of the pattern of one ListTransactions, or of a subscription, compiled: a match with one long name is
-one step."""
+"""The most instructions of one compiled pattern, of a ListTransactions or a subscription. A match with one long name is
+then one step."""
 MAX_PATTERN_CHARACTERS: Final = 4_000
-"""Characters of a pattern of ListTransactions or of a subscription: RE2 takes much longer, and much more memory, to
-refuse a long pattern than to compile a short one."""
+"""The most characters of a pattern in ListTransactions or a subscription: RE2 takes much longer, and much more memory,
+to refuse a long pattern than to compile a short one."""
 MAX_PATTERN_BYTES: Final = 2**20
-"""Memory of one compiled pattern, and of what RE2 keeps while it matches; RE2's default is 8 MiB."""
+"""The most memory, in bytes, of one compiled pattern and of what RE2 keeps while it matches; RE2's default is 8 MiB."""
 MAX_SCANNED_RECORDS: Final = 50_000
-"""Records of one batch that are searched for a timestamp. Behind them the start of the batch is returned, as for a
-compressed batch: a consumer that starts there reads some older records first, and misses none."""
+"""The most records of one batch that are searched for a timestamp. If the record lies behind them, the start of the
+batch is returned, as for a compressed batch: a consumer that starts there reads some older records first, and misses
+none."""
 
 
 class RequestLimit(NamedTuple):
-    """What bounds the requests of one API."""
+    """The limits of the requests of one API."""
 
     step: str
-    """What is handled in one step; empty for a request that has one step only."""
+    """What one step handles, in words; empty for a request that costs one step only."""
     repeated: str = ""
-    """What a name gets that stands in the request twice; empty if a request names one thing only."""
+    """How the API answers a name that the request contains twice; empty if a request names one thing only."""
     other: str = ""
-    """Further limits, and the answer beyond them."""
+    """Further limits of the API, in words, and the answer to a request that exceeds them."""
     max_entries: int = MAX_ARRAY_ENTRIES
-    """Entries of all arrays of a request together. Beyond them the connection is closed."""
+    """The most entries in all arrays of a request together. A request with more closes the connection."""
 
 
 _NO_DUPLICATES: Final = "INVALID_REQUEST, as in Kafka"

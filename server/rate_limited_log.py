@@ -1,4 +1,4 @@
-"""A log that repeats itself at most every ten seconds."""
+"""A log that writes repeated lines at most every ten seconds."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,8 @@ LOG_INTERVAL_S: Final = 10.0
 
 
 class RateLimitedLog:
-    """Writes the first line, and then at most one line in LOG_INTERVAL_S, with the number of lines left out."""
+    """Writes the first line, and then at most one line every LOG_INTERVAL_S seconds, with the number of lines left
+    out."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

@@ -1,4 +1,6 @@
-"""What released versions of Apache Kafka serve: API versions, from kafka_releases.json beside this file."""
+"""What released versions of Apache Kafka serve: versions of APIs and levels of features, from kafka_releases.json
+beside this file.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -12,24 +14,27 @@ __all__ = ["ANY_RELEASE", "Release", "newest_release", "release_named"]
 
 TABLE = Path(__file__).with_name("kafka_releases.json")
 ANY_RELEASE = "any"
-"""In place of a release: every version that the codec knows, the oldest ones too, which no one release serves."""
+"""Named in place of a release, it stands for every version that the codec has, also the oldest ones, which no single
+release serves."""
 
 
 class Release(msgspec.Struct, frozen=True):
-    """A release of Apache Kafka, as far as its clients can tell it from another."""
+    """A release of Apache Kafka: the properties by which clients can distinguish it from other releases."""
 
     jars: str
-    """The exact version that the rest was read from."""
+    """The full version number of the Kafka release from which the other fields were read."""
     transaction_version: int
-    """The level of the feature `transaction.version` in a new cluster: 2 is KIP-890, 0 none at all."""
+    """The level of the feature `transaction.version` in a new cluster: 2 is KIP-890; 0 means that the release does not
+    have the feature."""
     apis: dict[int, tuple[int, int]]
     """First and last version of each API in its ApiVersions response, by API key."""
     refused_below: dict[int, int] = {}
-    """First version that is really served, by API key, where ApiVersions begins earlier (KAFKA-18659)."""
+    """First version that is really served, by API key, for APIs of which ApiVersions advertises earlier ones
+    (KAFKA-18659)."""
 
     @property
     def name(self) -> str:
-        """The short name, `2.8`."""
+        """The short name of the release, such as `2.8`."""
         return self.jars.rpartition(".")[0]
 
     @property
@@ -41,13 +46,13 @@ class Release(msgspec.Struct, frozen=True):
         return int(int(self.name.partition(".")[0]) >= 4)
 
     def limit(self, key: int, versions: Versions) -> Versions | None:
-        """What this release advertises of these versions of an API; None if that is nothing."""
+        """The versions among `versions` that this release advertises for an API; None if there are none."""
         first, last = self.apis.get(key, (0, -1))
         common = Versions(max(first, versions.first), min(last, versions.last))
         return common if common.first <= common.last else None
 
     def refuses(self, key: int, version: int) -> bool:
-        """Whether this version is advertised, and refused all the same."""
+        """Whether the release refuses this version of an API although it advertises it."""
         return version < self.refused_below.get(key, 0)
 
 
@@ -58,7 +63,7 @@ class _Table(msgspec.Struct, frozen=True):
 
 @cache
 def releases() -> dict[str, Release]:
-    """Every known release by its short name, `2.8`, the oldest first."""
+    """Every known release by its short name, such as `2.8`, in ascending order."""
     return msgspec.json.decode(TABLE.read_bytes(), type=_Table).releases
 
 
@@ -69,7 +74,7 @@ def newest_release() -> Release:
 
 
 def release_named(name: str) -> Release:
-    """A release by its short name. Raises InvalidSetting, which says what is known."""
+    """The release with this short name. Raises InvalidSetting, which lists the known releases."""
     known = releases()
     if name not in known:
         raise InvalidSetting(

@@ -1,4 +1,6 @@
-"""What a rule asks of a request: its API, sender, groups, members and topics, wherever that API has them."""
+"""The facts of a request that fault rules and filters ask for: API, sender, groups, members, topics, independent of the
+API's fields.
+"""
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
@@ -12,7 +14,7 @@ from regroup.server.responses.partitions import TopicNames, asks_for_all_topics,
 
 
 class DecodedRequest(Protocol):
-    """The part of an exchange that facts are read from; a recorded exchange has it too."""
+    """The decoded header and body of a request: the part of an exchange, live or recorded, that facts are read from."""
 
     @property
     def header(self) -> RequestHeader: ...
@@ -22,7 +24,8 @@ class DecodedRequest(Protocol):
 
 
 class RequestFacts:
-    """The facts of one request, each read when a rule asks for it. `topic_name` finds the name of a topic's id."""
+    """The facts of one request; most are computed when they are first used. `topic_name` returns the name of a topic
+    id."""
 
     def __init__(self, exchange: DecodedRequest, broker: int, topic_name: TopicNames) -> None:
         self._request = exchange.request
@@ -68,7 +71,8 @@ class RequestFacts:
 
     @cached_property
     def partitions(self) -> list[tuple[str, frozenset[int] | None]]:
-        """The topics that the request names, with their partitions; None where its API names no partitions."""
+        """The topics that the request names, each with its partition indexes, or with None if the API names no
+        partitions."""
         return list(named_partitions(self._request, self._topic_name))
 
     @cached_property
@@ -76,9 +80,10 @@ class RequestFacts:
         return asks_for_all_topics(self._request, self.version)
 
     def concerns(self, topic: str, partitions: Collection[int]) -> bool:
-        """Whether the request is about this topic, or any if it is empty, and about one of these partitions, or any.
+        """Whether the request is about this topic (empty: any topic) and about one of these partitions (empty: any
+        partition).
 
-        A request that names no partitions is about all, and one that asks for all topics about each.
+        A request that names no partitions is about all of them, and one for all topics is about each.
         """
         return self._is_about_all_topics or any(
             topic in ("", name) and (not partitions or indexes is None or not indexes.isdisjoint(partitions))

@@ -1,4 +1,6 @@
-"""The broker's settings by Kafka's names: `num.partitions`, `auto.create.topics.enable`, …"""
+"""The broker's settings by Kafka's names (`num.partitions`, `auto.create.topics.enable`, …), and settings as
+DescribeConfigs shows them.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple, TypeAlias
@@ -26,7 +28,7 @@ BOOL, INT, LONG = 1, 3, 5
 
 ReplicationFactor: TypeAlias = Annotated[int, Meta(ge=1, le=32_767)]
 RetentionBytes: TypeAlias = Annotated[int, Meta(ge=-1, le=MAX_LONG)]
-"""-1 means no limit."""
+"""The type of `log.retention.bytes`; -1 means no limit."""
 FetchBytes: TypeAlias = Annotated[int, Meta(ge=1024, le=MAX_INT)]
 
 
@@ -40,29 +42,29 @@ class DescribedSetting(NamedTuple):
 
 
 class BrokerSettings(NamedSettings, frozen=True, kw_only=True):
-    """The settings of the brokers; those of the group coordinator are CoordinatorSettings."""
+    """The settings of the brokers. Those of the group coordinator are in CoordinatorSettings."""
 
     num_partitions: Partitions = 1
-    """Partitions of a topic that is created without a number."""
+    """The number of partitions of a topic that is created without a number."""
     default_replication_factor: ReplicationFactor = 1
     auto_create_topics_enable: bool = True
-    """Whether a Metadata request for an unknown topic creates it."""
+    """Whether a Metadata request for an unknown topic creates the topic."""
     delete_topic_enable: bool = True
     message_max_bytes: NonNegativeInt = 1_048_588
-    """The largest record batch of a topic without its own `max.message.bytes`."""
+    """The largest record batch, in bytes, in a topic without its own `max.message.bytes`."""
     log_retention_bytes: RetentionBytes = 64 * 1024 * 1024
-    """Memory of one partition; beyond it the oldest batches are deleted. Kafka's default is -1."""
+    """The memory of one partition, in bytes; beyond it the oldest batches are deleted. Kafka's default is -1."""
     fetch_max_bytes: FetchBytes = 57_671_680
-    """The largest response to a fetch, even if the request allows a larger one."""
+    """The most bytes of records in the response to a Fetch, even if the request allows more."""
     socket_request_max_bytes: PositiveInt = 104_857_600
-    """The longest frame; a client that sends a longer one is disconnected."""
+    """The longest request, in bytes; a client that sends a longer one is disconnected."""
     connections_max_idle_ms: PositiveLong = 600_000
-    """A connection without traffic is closed after this time."""
+    """A connection without requests and responses is closed after this time, in milliseconds."""
     transaction_max_timeout_ms: PositiveInt = 900_000
 
 
 def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, BrokerSettings]:
-    """The settings of the coordinator and of the broker, from texts by their Kafka names.
+    """The settings of the coordinator and of the broker, from texts by their names in Kafka.
 
     Raises UnknownSetting or InvalidSetting, naming the setting.
     """
@@ -77,7 +79,7 @@ def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, 
 
 
 def describe_settings(settings: NamedSettings) -> Iterator[DescribedSetting]:
-    """All settings, as DescribeConfigs shows them."""
+    """All settings, in the form in which DescribeConfigs shows them."""
     for name, field in fields_of(type(settings)).items():
         value = getattr(settings, field.name)
         yield DescribedSetting(name, format_setting(value), format_setting(field.default), _type_id(field.type))

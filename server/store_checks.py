@@ -1,4 +1,4 @@
-"""What is checked of a store before brokers start with it, or go on with it after a failure."""
+"""Checks of a store before brokers start with it, or continue with it after a failure."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,8 @@ from regroup.storage.errors import StoreDamaged, StoreLost
 from regroup.storage.records import Head
 
 LARGEST_USUAL_TIME_GAP_MS = 365 * 24 * 3600 * 1000
-"""A clock that is further from the last event, later or earlier, is reported when the brokers start."""
+"""If the machine's clock is further than this, in milliseconds, from the time of the last event, the brokers log a
+warning when they start."""
 
 
 def check_reopened_position(last: int, *, acknowledged: int) -> None:
@@ -20,7 +21,7 @@ def check_reopened_position(last: int, *, acknowledged: int) -> None:
 
 
 def check_reopened_cluster(cluster_id: str, *, expected: str) -> None:
-    """Raise StoreLost if the reopened store is another one."""
+    """Raise StoreLost if the reopened store has another cluster id: it is not the same store."""
     if cluster_id != expected:
         raise StoreLost(
             f"The store is now that of another cluster, {cluster_id}: put the one of cluster {expected} back, or end "
@@ -29,7 +30,8 @@ def check_reopened_cluster(cluster_id: str, *, expected: str) -> None:
 
 
 def check_new_epoch(coordinator_epoch: int, heads: Iterable[Head]) -> None:
-    """Raise StoreDamaged if a record has this new epoch already, or a later one: nothing could be written."""
+    """Raise StoreDamaged if a record has this new coordinator epoch, or a later one, already: the store would refuse
+    all new records."""
     newest = max((head.coordinator_epoch for head in heads), default=0)
     if coordinator_epoch <= newest:
         raise StoreDamaged(
@@ -39,7 +41,8 @@ def check_new_epoch(coordinator_epoch: int, heads: Iterable[Head]) -> None:
 
 
 def warn_of_time_gap(gap_ms: int) -> None:
-    """Warn if this machine's clock is far from the last event, later (a positive gap) or earlier."""
+    """Log a warning if this machine's clock is far later (a positive gap) or earlier than the time of the last
+    event."""
     if abs(gap_ms) <= LARGEST_USUAL_TIME_GAP_MS:
         return
     days = abs(gap_ms) // (24 * 3600 * 1000)

@@ -1,4 +1,4 @@
-"""The append-only store of records: one contract, three implementations (memory, SQLite in a thread, SQLite inline).
+"""The append-only store of records: one interface, three implementations (memory, SQLite in a thread, SQLite inline).
 
-Records are opaque here: the store knows no event by name.
+The store never reads the payloads of records, and treats all types of events alike.
 """

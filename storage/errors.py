@@ -1,4 +1,4 @@
-"""Errors of a store. Every message says what to do.
+"""The errors of a store. Every message says what to do.
 
 StoreError
   ├─ NotAStore                 the file is something else, or there is none
@@ -34,46 +34,46 @@ __all__ = [
 
 
 class StoreError(Exception):
-    """A store, or what it was asked to do, is faulty."""
+    """The base of all errors of a store: its file is faulty, or it refuses a request."""
 
 
 class NotAStore(StoreError):
-    """The file is not a store, or does not exist; it was left unchanged."""
+    """Raised for a file that is not a store, or does not exist. It was left unchanged."""
 
 
 class UnsupportedStoreVersion(StoreError):
-    """The file was written by another version of this program; it was left unchanged."""
+    """Raised for a file that another version of this program has written. It was left unchanged."""
 
 
 class StoreDamaged(StoreError):
-    """The file is a store, but its contents are broken."""
+    """Raised for a file that is a store, but has broken contents."""
 
 
 class StoreLocked(StoreError):
-    """Another process has the store open for writing."""
+    """Raised if another process has the store open for writing."""
 
 
 class StoreReadOnly(StoreError):
-    """The store was opened for reading only, or its disk cannot be written."""
+    """Raised for a write if the store was opened for reading only, or its disk cannot be written."""
 
 
 class StoreFull(StoreError):
-    """The disk has no space left; nothing of the batch was stored."""
+    """Raised if the disk has no space left. Nothing of the batch was stored."""
 
 
 class StoreFailed(StoreError):
-    """The disk or SQLite failed."""
+    """Raised if the disk or SQLite fails in any other way."""
 
 
 class StoreLost(StoreFailed):
-    """The files of a store that is open for writing were deleted, replaced or shortened: acknowledged records are gone.
+    """Raised if files of a store that is open for writing were deleted, replaced or shortened: records are lost.
 
-    The error is raised by the write that notices it. That write was not acknowledged, and may be lost too.
+    The write that detects it raises the error. That write was not acknowledged, and may be lost, too.
     """
 
 
 class CoordinatorFenced(StoreError):
-    """A record has an older coordinator epoch than its group's last record: the writer has been replaced."""
+    """Raised for a record with an older coordinator epoch than its group's last record: a newer coordinator writes."""
 
     def __init__(self, group: str | None, coordinator_epoch: int, current_epoch: int) -> None:
         super().__init__(
@@ -83,7 +83,7 @@ class CoordinatorFenced(StoreError):
 
 
 class EventNumberConflict(StoreError):
-    """A record's event number is not its group's last one plus one."""
+    """Raised for a record whose event number is not that of its group's last record plus one."""
 
     def __init__(self, group: str | None, event_number: int, expected_number: int) -> None:
         super().__init__(
@@ -93,7 +93,7 @@ class EventNumberConflict(StoreError):
 
 
 class PositionTrimmed(StoreError):
-    """A read begins before the first record that is left."""
+    """Raised for a read that begins before the first record that has not been trimmed."""
 
     def __init__(self, after: int, trimmed_through: int) -> None:
         super().__init__(
@@ -104,7 +104,7 @@ class PositionTrimmed(StoreError):
 
 
 class SnapshotMissing(StoreError):
-    """Records cannot be trimmed because no snapshot covers them."""
+    """Raised for a trim if no snapshot covers the records that it would delete."""
 
     def __init__(self, before: int, cut: int) -> None:
         super().__init__(

@@ -19,21 +19,31 @@ from regroup.storage.store import EventStore
 __all__ = ["Journal"]
 
 MAX_BATCH_RECORDS = 4096
-"""Records in one commit. Larger commits are not faster, and make every response in them wait longer."""
+"""The most records in one commit. Larger commits are not faster, and every response in them waits longer."""
 
 CHECKPOINT_INTERVAL_RECORDS = 20_000
-"""Records after which the journal asks for a checkpoint, as soon as none is pending."""
+"""After so many records the journal asks the store for a checkpoint, as soon as none is waiting to be committed."""
+
+MAX_COMMITS_WITHOUT_CHECKPOINT = 8_000
+MAX_RECORDS_WITHOUT_CHECKPOINT = 100_000
+"""After so many commits or records the journal asks for a checkpoint, although others wait to be committed.
+
+A small commit takes two or three pages of 4 KiB of SQLite's write-ahead log, which so stays below 100 MiB however busy
+the journal is.
+"""
 
 IDLE_CHECKPOINT_DELAY_S = 1.0
-"""Time without a commit after which the journal asks for a checkpoint."""
+"""After so many seconds without a commit the journal asks the store for a checkpoint."""
 
 _Callbacks: TypeAlias = tuple[int, int, Callable[[], None], Callable[[], None]]
-"""Position, sequence number among equal positions, on_durable, on_lost. A tuple, because one is made for every response
-and a class with field names costs half as much again."""
+"""A position, a number that orders callbacks of the same position, `on_durable`, and `on_lost`.
+
+It is a tuple, because one is made for every response and a class with field names costs half as much again.
+"""
 
 
 class Journal:
-    """Appends records to a store, and calls back once they are durable; a response waits for the events it rests on.
+    """Appends records to a store, and calls back once they are durable: a response is sent only after its events are.
 
     After a failed append everything that was not durable is lost: failure listeners are called, then `on_lost` of
     every waiting callback, and nothing is accepted until `reopen`. An exception that is no StoreError has the same
@@ -55,16 +65,20 @@ class Journal:
         self.failure: StoreError | None = None
         """The error that stopped the journal; None while it accepts records."""
         self.durable_position = self._checkpoint_position = store.last_position
-        """Everything up to `durable_position` is on disk."""
+        """Position of the last durable record: all up to and including it are on disk."""
         self.last_position = store.last_position
         """Position of the last record that was appended, durable or not."""
         self._pending: deque[NewRecord] = deque()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._checkpoint_is_due = False
+        self._commits_since_checkpoint = 0
         self._writer = asyncio.create_task(self._write(), name="journal")
 
     def append(self, records: Sequence[NewRecord]) -> int:
-        """Add records to the next commit; returns the position of the last. Raises the journal's failure, if any."""
+        """Queue records for the next commit; returns the position of the last.
+
+        Raises the journal's failure, if it has one.
+        """
         if self.failure is not None:
             raise self.failure
         if self._is_closing:
@@ -75,9 +89,9 @@ class Journal:
         return self.last_position
 
     def when_durable(self, position: int, on_durable: Callable[[], None], on_lost: Callable[[], None]) -> None:
-        """Call `on_durable` once everything up to this position is on disk, or `on_lost` if it never will be.
+        """Call `on_durable` once all records up to and including this position are on disk.
 
-        The call is made at once if that is known already.
+        If they never will be, `on_lost` is called instead. If it is known already, the call is made at once.
         """
         if position <= self.durable_position:
             on_durable()
@@ -87,7 +101,10 @@ class Journal:
             heapq.heappush(self._callbacks, (position, next(self._sequence), on_durable, on_lost))
 
     async def wait_until_durable(self, position: int) -> None:
-        """Wait until everything up to this position is on disk; raises the StoreError if it never will be."""
+        """Wait until every record up to and including this position is on disk.
+
+        Raises the journal's StoreError if it never will be.
+        """
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_durable() -> None:
@@ -102,11 +119,14 @@ class Journal:
         await durable
 
     def on_failure(self, listener: Callable[[StoreError], None]) -> None:
-        """Call `listener` whenever the store fails; records that were not durable are lost by then."""
+        """Call `listener` with the error whenever the store fails. Records that were not durable are lost by then."""
         self._failure_listeners.append(listener)
 
     def fail(self, error: StoreError) -> None:
-        """Stop as if an append had failed with this error; for errors met elsewhere. No effect after a failure."""
+        """Stop as if an append had failed with this error, which was found elsewhere.
+
+        No effect on a journal that has failed.
+        """
         if self.failure is None:
             self._writer.cancel()
             self._stop(error)
@@ -134,15 +154,16 @@ class Journal:
                 while self._pending:
                     batch = [self._pending.popleft() for _ in range(min(self._max_batch_records, len(self._pending)))]
                     self.durable_position = await self.store.append(batch)
+                    self._commits_since_checkpoint += 1
                     while self._callbacks and self._callbacks[0][0] <= self.durable_position:
                         heapq.heappop(self._callbacks)[2]()
                     # An implementation that never suspends would otherwise block all other tasks.
                     await asyncio.sleep(0)
+                    if self._is_long_without_checkpoint:
+                        await self._checkpoint()
                 if self._checkpoint_is_due or self._unwritten_records >= CHECKPOINT_INTERVAL_RECORDS:
-                    self._checkpoint_is_due = False
-                    self._checkpoint_position = self.durable_position
-                    await self.store.checkpoint()
-                elif self._idle_timer is None and self._unwritten_records:
+                    await self._checkpoint()
+                elif self._idle_timer is None and self._unwritten_records and self.store.has_checkpoints:
                     self._start_idle_timer()
         except StoreError as error:
             self._stop(error)
@@ -150,19 +171,34 @@ class Journal:
             _report("The journal's writer failed", error)
             self._stop(StoreFailed(f"The records could not be written ({error!r}). This is an error of the program."))
 
+    async def _checkpoint(self) -> None:
+        self._checkpoint_is_due = False
+        self._checkpoint_position = self.durable_position
+        self._commits_since_checkpoint = 0
+        if self.store.has_checkpoints:
+            await self.store.checkpoint()
+
+    @property
+    def _is_long_without_checkpoint(self) -> bool:
+        commits, records = self._commits_since_checkpoint, self._unwritten_records
+        return commits >= MAX_COMMITS_WITHOUT_CHECKPOINT or records >= MAX_RECORDS_WITHOUT_CHECKPOINT
+
     @property
     def _unwritten_records(self) -> int:
-        """Durable records since the last checkpoint."""
+        """The number of durable records since the last checkpoint."""
         return self.durable_position - self._checkpoint_position
 
     def _start_idle_timer(self) -> None:
-        """One timer runs at a time, and is not moved by commits: a commit costs nothing."""
+        """Start the timer that ends after a time without commits.
+
+        One timer runs at a time, and commits do not move it, so that a commit costs nothing.
+        """
         self._idle_timer = asyncio.get_running_loop().call_later(
             IDLE_CHECKPOINT_DELAY_S, self._checkpoint_if_idle, self.durable_position
         )
 
     def _checkpoint_if_idle(self, durable_position: int) -> None:
-        """Let the writer checkpoint the store if nothing was appended since the timer was started."""
+        """Ask the writer for a checkpoint if nothing was appended since the timer started; otherwise start it again."""
         self._idle_timer = None
         if self.durable_position == durable_position == self.last_position:
             self._checkpoint_is_due = True
@@ -176,7 +212,10 @@ class Journal:
             self._idle_timer = None
 
     def _stop(self, error: StoreError) -> None:
-        """Call every waiting callback. An exception in one is reported, and does not keep the others waiting."""
+        """Stop with this error, and call the failure listeners and every `on_lost`.
+
+        An exception in one of them is reported, and the others are called nevertheless.
+        """
         self.failure = error
         self._pending.clear()
         self._cancel_idle_timer()

@@ -20,11 +20,11 @@ __all__ = ["MemoryStore"]
 
 
 class _Blocks:
-    """Blocks of exchanges or observations, the oldest deleted beyond a bound."""
+    """Blocks of exchanges or observations in memory. Beyond a number of bytes the oldest ones are deleted."""
 
     def __init__(self) -> None:
         self._blocks: deque[tuple[ExchangeBlock, int]] = deque()
-        """Each block with the length of its compressed payload."""
+        """Each block, with the length of its compressed payload in bytes."""
         self._total_bytes = self._last_number = 0
 
     def append(self, block: NewExchangeBlock, max_bytes: int) -> None:
@@ -45,7 +45,12 @@ class _Blocks:
 
 
 class MemoryStore(EventStore):
-    """A store that never suspends, so that it runs under any clock. It keeps its contents when it is closed."""
+    """A store in memory.
+
+    Its methods never suspend, so it works with any event loop's clock. It keeps its contents when it is closed.
+    """
+
+    has_checkpoints = False
 
     def __init__(self) -> None:
         self._trimmed_through = 0
@@ -57,7 +62,7 @@ class MemoryStore(EventStore):
         self._exchanges, self._observations = _Blocks(), _Blocks()
 
     async def open(self) -> Self:
-        """The store itself; for callers that need a function that opens a store."""
+        """Return this store; for callers that need a function which opens a store."""
         return self
 
     @property

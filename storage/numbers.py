@@ -1,4 +1,4 @@
-"""The ranges of stored numbers. msgspec raises an error for a number outside."""
+"""The types of stored numbers, with their ranges. msgspec raises an error for a number outside."""
 
 from typing import Annotated, TypeAlias
 

@@ -12,7 +12,7 @@ __all__ = ["NewRecord", "Record", "Head", "Snapshot", "NewExchangeBlock", "Excha
 
 
 class NewRecord(msgspec.Struct, frozen=True, array_like=True):
-    """An event that is not stored yet."""
+    """An event that is not stored yet, as the store gets it."""
 
     group: str | None
     """The id of the event's group; None for an event of the cluster, such as the creation of a topic."""
@@ -23,16 +23,16 @@ class NewRecord(msgspec.Struct, frozen=True, array_like=True):
     at_ms: StoredTime
     """Time of the event, in milliseconds since 1970 (UTC)."""
     type: str
-    """A stable name such as `member-joined`, never a Python path."""
+    """The type of the event: a stable name such as `member-joined`, never a Python path."""
     version: StoredNumber
-    """Version of the payload's format."""
+    """The version of the payload's format."""
     payload: bytes
-    """JSON text in UTF-8."""
+    """The fields of the event, as JSON text in UTF-8."""
     cause: bytes | None
     """The request or deadline that led to the event, as JSON text in UTF-8; None if it is unknown."""
 
     def stored_at(self, position: int) -> "Record":
-        """The record once it is stored at this position."""
+        """The same record, with the position at which it was stored."""
         return Record(
             self.group,
             self.event_number,
@@ -47,7 +47,7 @@ class NewRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Record(NewRecord, frozen=True, array_like=True):
-    """A stored event."""
+    """An event that is stored, with its position."""
 
     position: StoredNumber
     """1, 2, 3 … over the whole store, without a gap, in the order of commits."""
@@ -62,15 +62,18 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A group's state after its record `event_number`; a load reads it instead of the records before."""
+    """A group's state after its record `event_number`.
+
+    A load reads it instead of the records up to and including that one.
+    """
 
     group: str | None
     event_number: StoredNumber
     position: StoredNumber
-    """Position of the record `event_number`; at most the cut that the snapshot is saved with."""
+    """Position of the record `event_number`. It is not greater than the cut with which the snapshot is saved."""
     coordinator_epoch: StoredNumber
     version: StoredNumber
-    """Version of the payload's format."""
+    """The version of the payload's format."""
     payload: bytes
 
 
@@ -78,16 +81,16 @@ class NewExchangeBlock(msgspec.Struct, frozen=True, array_like=True):
     """Some hundred recorded exchanges, or observations of a simulation, that are not stored yet."""
 
     first_ms: StoredTime
-    """When the first of them was, in milliseconds since 1970 (UTC)."""
+    """The time of the first exchange or observation, in milliseconds since 1970 (UTC)."""
     last_ms: StoredTime
-    """When the last change of one of them was."""
+    """The last time at which one of the exchanges or observations changed, in milliseconds since 1970 (UTC)."""
     count: StoredNumber
     payload: bytes
-    """The rows, in a form that the store never reads. It keeps them compressed."""
+    """The exchanges or observations as bytes, which the store never reads. It keeps them compressed."""
 
 
 class ExchangeBlock(NewExchangeBlock, frozen=True, array_like=True):
     """A stored block of exchanges or observations."""
 
     number: StoredNumber
-    """1, 2, 3 … in the order in which they were stored; the first ones may be gone."""
+    """1, 2, 3 … in the order in which the blocks were stored. The first blocks may have been deleted."""

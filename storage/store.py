@@ -1,4 +1,4 @@
-"""The contract of every store of records, and what its implementations share.
+"""`EventStore`, the interface of every store of records, and the checks that its implementations share.
 
 A group's records are numbered without a gap, and all records have consecutive positions in the order of commits.
 """
@@ -17,13 +17,17 @@ __all__ = ["AnyGroup", "ANY_GROUP", "EventStore", "follow"]
 
 
 class AnyGroup(Enum):
-    """The type of `ANY_GROUP`. Any string may be a group's id, and None selects the records of the cluster."""
+    """The type of `ANY_GROUP`.
+
+    No string or None can stand for every group: any string may be a group id, and None selects the records of the
+    cluster.
+    """
 
     ANY = "any"
 
 
 ANY_GROUP: Final = AnyGroup.ANY
-"""Selects the records of every group and of the cluster."""
+"""Selects the records of every group and those of the cluster."""
 
 
 class EventStore(ABC):
@@ -35,19 +39,22 @@ class EventStore(ABC):
     @property
     @abstractmethod
     def last_position(self) -> int:
-        """Position of the last committed record; 0 if nothing was ever appended.
+        """Position of the last committed record; 0 if none was ever appended.
 
-        A read-only store learns of other processes' commits when it reads.
+        In a read-only store it is brought up to date by each read, with the commits of other processes.
         """
 
     @property
     @abstractmethod
     def trimmed_through(self) -> int:
-        """Position of the last record that has been trimmed; 0 if none has."""
+        """Position of the last record that has been trimmed; 0 if none has been.
+
+        All records up to and including it are gone.
+        """
 
     @abstractmethod
     async def append(self, records: Sequence[NewRecord]) -> int:
-        """Store all records or none, at consecutive positions; returns the last position.
+        """Store all of these records or none, at consecutive positions; returns the position of the last.
 
         Raises EventNumberConflict and CoordinatorFenced.
         """
@@ -71,7 +78,7 @@ class EventStore(ABC):
 
     @abstractmethod
     async def heads(self) -> dict[str | None, Head]:
-        """The end of every group's history, trimmed or not: the cluster first, then groups by id."""
+        """The end of every group's history, also of trimmed ones: the cluster first, then groups by id."""
 
     @abstractmethod
     async def save_snapshots(self, cut: int, snapshots: Sequence[Snapshot]) -> None:
@@ -83,15 +90,18 @@ class EventStore(ABC):
 
     @abstractmethod
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
-        """The newest cut at or before `at` (0 if there is none), and each group's newest snapshot up to that cut."""
+        """The newest cut at or before position `at`, and each group's newest snapshot up to that cut.
+
+        The cut is 0 if there is none. Without `at` it is the newest of all.
+        """
 
     @abstractmethod
     async def cuts(self) -> list[int]:
-        """All cuts, in order. The records after each of them are still there."""
+        """The positions of all cuts, in order. No record after a cut has been trimmed."""
 
     @abstractmethod
     async def trim(self, before: int) -> int:
-        """Delete the records before this position, and the cuts whose following records are gone.
+        """Delete the records with a lower position than `before`, and the cuts after which records are then missing.
 
         Returns how many records were deleted. Raises SnapshotMissing if no cut covers them.
         """
@@ -102,17 +112,17 @@ class EventStore(ABC):
 
     @abstractmethod
     async def get_value(self, name: str) -> bytes | None:
-        """The value stored under a name, or None."""
+        """The value that is stored under a name; None if there is none."""
 
     @abstractmethod
     async def coordinator_epoch(self) -> int:
-        """The coordinator epoch that was given out last; 0 before the first."""
+        """The coordinator epoch that was given out last; 0 if none was."""
 
     @abstractmethod
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
-        """Store recorded exchanges, and delete the oldest blocks while all of them together exceed `max_bytes`.
+        """Store a block of exchanges, and delete the oldest blocks while all of them together exceed `max_bytes`.
 
-        The newest block stays in any case. It survives a crash of the process; a power failure may lose it.
+        The newest block is kept in any case. A block survives a crash of the process; a power failure may lose it.
         """
 
     @abstractmethod
@@ -121,7 +131,7 @@ class EventStore(ABC):
 
     @abstractmethod
     async def append_observations(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
-        """Store what a simulation has observed beside its events and exchanges, bounded as `append_exchanges` is."""
+        """Store a block of observations of a simulation, bounded as `append_exchanges` bounds exchanges."""
 
     @abstractmethod
     def read_observations(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
@@ -129,15 +139,18 @@ class EventStore(ABC):
 
     @abstractmethod
     async def next_coordinator_epoch(self) -> int:
-        """The next coordinator epoch: 1, 2, 3 …, durable before it is returned."""
+        """Give out the next coordinator epoch: 1, 2, 3 … It is durable when this returns."""
+
+    has_checkpoints: bool = True
+    """Whether `checkpoint` does anything. If not, `Journal` never calls it, and starts no timer for it."""
 
     @abstractmethod
     async def checkpoint(self) -> None:
-        """Do work now that would delay a later commit. `Journal` calls it when no record is pending."""
+        """Do work now that would delay a later commit. `Journal` calls this when no record waits to be committed."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Release the file. A second call has no effect."""
+        """Close the store and its file. A second call has no effect."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -149,7 +162,7 @@ class EventStore(ABC):
 
 
 async def append_history(store: EventStore, records: Sequence[Record]) -> None:
-    """Append the records of another store, and give out the coordinator epochs that they have.
+    """Append all records of another store, and give out the coordinator epochs that they have.
 
     Raises what `EventStore.append` and `next_coordinator_epoch` raise.
     """
@@ -176,14 +189,17 @@ _NO_HEAD: Final = Head(event_number=0, coordinator_epoch=0, position=0)
 
 
 class GroupHeads:
-    """The end of every group's history, in memory, so that an append is checked without reading the file."""
+    """The end of every group's history in memory, so that new records are checked without reading the file."""
 
     def __init__(self, heads: Mapping[str | None, Head], last_position: int) -> None:
         self.heads = dict(heads)
         self.last_position = last_position
 
     def check(self, records: Iterable[NewRecord]) -> dict[str | None, Head]:
-        """The heads that these records replace once stored. Raises EventNumberConflict, CoordinatorFenced."""
+        """The ends of histories as they are once these records are stored.
+
+        Raises EventNumberConflict, CoordinatorFenced.
+        """
         replaced: dict[str | None, Head] = {}
         for position, record in enumerate(records, self.last_position + 1):
             group = record.group
@@ -196,14 +212,14 @@ class GroupHeads:
         return replaced
 
     def advance(self, replaced: Mapping[str | None, Head], count: int) -> int:
-        """Take over the heads of a checked batch of `count` records that is stored now; returns the last position."""
+        """Take over the result of `check` once its `count` records are stored; returns the position of the last."""
         self.heads.update(replaced)
         self.last_position += count
         return self.last_position
 
 
 def sorted_by_group(heads: Mapping[str | None, Head]) -> dict[str | None, Head]:
-    """The heads in the order in which groups are always listed: the cluster first, then groups by id."""
+    """The heads in the order in which groups are listed everywhere: the cluster first, then groups by id."""
     return dict(sorted(heads.items(), key=lambda item: (item[0] is not None, item[0] or "")))
 
 
@@ -217,5 +233,8 @@ def check_cut(cut: int, snapshots: Sequence[Snapshot], *, trimmed_through: int, 
 
 
 def compress_payload(block: NewExchangeBlock) -> bytes:
-    """The payload as it is kept. The fastest level takes 1 ms for 100 kB, and exchanges resemble each other."""
+    """The compressed payload, as it is stored.
+
+    The fastest level takes 1 ms for 100 kB, and suffices since exchanges resemble each other.
+    """
     return zlib.compress(block.payload, 1)

@@ -1,4 +1,5 @@
-"""A Kafka for tests, in the process of the tests: its groups and brokers do what a test asks for.
+"""The emulator for tests: Kafka's groups and brokers in the process of the tests, which can wait for groups and cause
+failures.
 
     from regroup.testing import Emulator
 
@@ -14,7 +15,8 @@
 docs/testing.md has more. The package needs the base dependencies only.
 """
 
-from regroup.coordinator.group import GroupState
+from regroup.coordinator.consumer_group import ConsumerGroupState, ReconciliationState
+from regroup.coordinator.group import GroupKind, GroupState
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.recording.exchange import RecordedExchange
@@ -38,6 +40,7 @@ __all__ = [
     "AsyncFault",
     "AsyncGroup",
     "BlockingConnection",
+    "ConsumerGroupState",
     "Emulator",
     "EmulatorDown",
     "ErrorCode",
@@ -45,6 +48,7 @@ __all__ = [
     "FaultRule",
     "GroupEvent",
     "GroupHandle",
+    "GroupKind",
     "GroupState",
     "GroupView",
     "InvalidFault",
@@ -53,6 +57,7 @@ __all__ = [
     "PartitionName",
     "PassedDeadline",
     "RecordedExchange",
+    "ReconciliationState",
     "TopicRecord",
     "UnknownMember",
     "UnknownTopic",

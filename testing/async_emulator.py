@@ -1,4 +1,6 @@
-"""The emulator in the loop of its caller. Each method is that of `Emulator` with the same name, as a coroutine."""
+"""The emulator for asyncio: the brokers run in the event loop of the caller. Each method is that of `Emulator` with the
+same name, as a coroutine.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -111,7 +113,7 @@ class AsyncEmulator(EmulatorProcess):
     # Groups and clients
 
     def group(self, name: str) -> AsyncGroup:
-        """A handle on the group with this name."""
+        """The handle of the group with this name, which need not exist yet."""
         return AsyncGroup(self, name)
 
     async def groups(self) -> list[str]:
@@ -203,7 +205,7 @@ class AsyncEmulator(EmulatorProcess):
 
     @asynccontextmanager
     async def loading(self, group: str) -> AsyncIterator[None]:
-        """The coordinator of the group loads its groups as long as the block runs."""
+        """Within the `async with` block, the coordinator of the group is loading its groups."""
         await self.begin_loading(group)
         try:
             yield

@@ -1,4 +1,4 @@
-"""A connection that speaks Kafka's protocol, for a test that blocks."""
+"""A connection for tests that block: sends any request of Kafka's protocol and returns its response."""
 
 from concurrent.futures import Future
 from typing import Any, Self

@@ -1,8 +1,8 @@
-"""The errors of the kit, beside WaitTimeout."""
+"""The errors of the test kit, except WaitTimeout."""
 
 
 class ActRefused(ValueError):
-    """The emulator or a group is in no state for this act; the message says which state it is in."""
+    """The present state of the emulator or of a group does not allow this act; the message says which state that is."""
 
 
 class EmulatorDown(RuntimeError):

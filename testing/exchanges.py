@@ -1,4 +1,4 @@
-"""Comparing recorded exchanges with those that a test expects."""
+"""Compares recorded exchanges with those that a test expects."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,6 @@
-"""Fault rules of a test: what a rule is made of, and the handle on a rule in force. Examples run with `kafka`."""
+"""Fault rules in tests: the fields of a rule as keyword arguments, and the handle of a rule in force. Examples run with
+`kafka`.
+"""
 
 from typing import Self, TypedDict
 
@@ -10,7 +12,7 @@ from regroup.testing.groups.waiting import wait_for_change
 
 
 class FaultConditions(TypedDict, total=False):
-    """The requests that a rule matches: those of which all conditions hold. FaultRule describes them."""
+    """Which requests a rule matches: a request must fulfil all conditions that are given. FaultRule describes them."""
 
     version: int
     group: str
@@ -29,7 +31,7 @@ class FaultConditions(TypedDict, total=False):
 
 
 class FaultOptions(FaultConditions, total=False):
-    """Conditions, and what happens to the requests of which they hold. FaultRule describes them."""
+    """Which requests a rule matches, and what happens to them. FaultRule describes the fields."""
 
     on: str | tuple[str, ...]
     delay_s: float
@@ -47,7 +49,8 @@ class FaultOptions(FaultConditions, total=False):
 
 
 class AsyncFault:
-    """A fault rule in force, from `AsyncEmulator.fault`; as `async with` it is removed at the end of the block."""
+    """The handle of a fault rule in force, from `AsyncEmulator.fault`. In `async with` the rule is removed at the end
+    of the block."""
 
     def __init__(self, rules: FaultRules, fault: ActiveFault, changes: Changes, wait_timeout_s: float) -> None:
         self._rules = rules
@@ -57,12 +60,12 @@ class AsyncFault:
 
     @property
     def rule(self) -> FaultRule:
-        """The rule itself."""
+        """The fault rule as a value."""
         return self._fault.rule
 
     @property
     def number(self) -> int:
-        """The number of the rule."""
+        """The number of the rule: rules count from 1 in the order in which they are added."""
         return self._fault.number
 
     @property
@@ -72,12 +75,12 @@ class AsyncFault:
 
     @property
     def matched(self) -> int:
-        """How many requests the conditions of the rule held of, until it was spent."""
+        """How many requests fulfilled the conditions of the rule before it was spent."""
         return self._fault.matched
 
     @property
     def is_active(self) -> bool:
-        """Whether the rule was neither removed nor has expired."""
+        """Whether the rule is in force: it was not removed and has not expired."""
         return self._rules.is_active(self._fault)
 
     async def wait_hits(self, hits: int = 1, *, timeout_s: float | None = None) -> None:
@@ -100,7 +103,8 @@ class AsyncFault:
 
 
 class FaultHandle:
-    """A fault rule in force, from `Emulator.fault` or `Emulator.hold`; as `with` it is removed at the end of the block.
+    """The handle of a fault rule in force, from `Emulator.fault` or `Emulator.hold`. In `with` the rule is removed at
+    the end of the block.
 
     >>> with kafka.fault(on="Heartbeat", client_id="first", drop="request") as silence:
     ...     silence.hits
@@ -122,7 +126,8 @@ class FaultHandle:
 
     @property
     def matched(self) -> int:
-        """How many requests the conditions of the rule held of, whether it has hit them or not, until it was spent.
+        """How many requests fulfilled the conditions of the rule before it was spent, whether the rule has hit them or
+        not.
 
         >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
         >>> with kafka.fault(on="ApiVersions", throttle_ms=20, skip=1) as rule, kafka.connect() as connection:
@@ -134,7 +139,7 @@ class FaultHandle:
 
     @property
     def rule(self) -> FaultRule:
-        """The rule itself.
+        """The fault rule as a value.
 
         >>> kafka.hold("SyncGroup", client_id="first").rule.client_id
         'first'
@@ -143,7 +148,7 @@ class FaultHandle:
 
     @property
     def number(self) -> int:
-        """Its number: rules are numbered in the order in which they were added, from 1.
+        """The number of the rule: rules count from 1 in the order in which they are added.
 
         >>> kafka.fault(on="Metadata", delay_s=0.1).number, kafka.hold("SyncGroup").number
         (1, 2)
@@ -152,7 +157,8 @@ class FaultHandle:
 
     @property
     def is_active(self) -> bool:
-        """Whether the rule was neither removed nor has expired. One that has hit `times` requests is still active.
+        """Whether the rule is in force: it was not removed and has not expired. A rule that has hit `times` requests is
+        still in force.
 
         >>> with kafka.hold("SyncGroup") as held:
         ...     held.is_active
@@ -163,7 +169,7 @@ class FaultHandle:
         return self._fault.is_active
 
     def wait_hits(self, hits: int = 1, *, timeout_s: float | None = None) -> None:
-        """Wait until the rule has hit so many requests. Raises TimeoutError.
+        """Wait until the rule has hit this many requests. Raises TimeoutError.
 
         >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
         >>> with kafka.hold("ApiVersions", client_id="anna") as held, kafka.connect("anna") as connection:
@@ -173,7 +179,7 @@ class FaultHandle:
         self._thread.run(self._fault.wait_hits(hits, timeout_s=timeout_s))
 
     def release(self) -> None:
-        """Go on with the requests that the rule holds; later ones are held again.
+        """Let the requests go on that the rule holds; later ones are held again.
 
         >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
         >>> with kafka.hold("ApiVersions", client_id="anna") as held, kafka.connect("anna") as connection:
@@ -186,7 +192,7 @@ class FaultHandle:
         self._thread.run(self._fault.release())
 
     def remove(self) -> None:
-        """End the rule, and go on with the requests that it holds. A second call has no effect.
+        """Remove the rule, and let the requests go on that it holds. A second call has no effect.
 
         >>> kafka.hold("SyncGroup").remove()
         """

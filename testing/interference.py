@@ -1,4 +1,6 @@
-"""What a test does to the requests of clients before the handlers get them: crashed clients, slow brokers, faults."""
+"""What a test does to requests before the handlers get them: it crashes clients, slows brokers, and adds
+fault rules.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -11,37 +13,41 @@ from regroup.testing.groups.views import GroupView, find_member
 
 
 class Interference:
-    """The crashed clients, slow brokers and fault rules of an emulator. A kill does not end them."""
+    """The crashed clients, slow brokers and fault rules of an emulator. They stay in effect when the brokers are killed
+    and restarted."""
 
     def __init__(self, faults: FaultRules) -> None:
         self.faults = faults
         self._unanswered: dict[str, list[Callable[[], None]]] = {}
-        """The requests of each crashed client that nothing has answered."""
+        """The requests of each crashed client that have not been answered, as functions that let them go on."""
         self._crashed_as: dict[str, str] = {}
-        """The client ids of crashed clients by the names that they were crashed by."""
+        """The client ids of crashed clients, by the names with which a test has crashed them."""
         self.delays_s: dict[int, float] = {}
-        """How long each slow broker waits before it handles a request."""
+        """How many seconds each slow broker waits before it handles a request."""
 
     def is_crashed(self, client_id: str) -> bool:
         return client_id in self._unanswered
 
     @property
     def crashed_clients(self) -> tuple[str, ...]:
-        """The client ids that get no answers."""
+        """The client ids of crashed clients, which get no answers."""
         return tuple(self._unanswered)
 
     def crashed_client(self, name: str) -> str:
-        """The client id of a crashed client, by that or by the name it was crashed by; empty for any other."""
+        """The client id of a crashed client, given that id or the name with which it was crashed; empty if no such
+        client is crashed."""
         client_id = self._crashed_as.get(name, name)
         return client_id if self.is_crashed(client_id) else ""
 
     def crash(self, client_id: str, name: str) -> None:
-        """Answer nothing to this client from now on. `name` may be the id of its member, which soon exists no more."""
+        """Answer no request of this client from now on. `name` is the name that the test uses for it, such as a member
+        id that will soon not exist."""
         self._unanswered.setdefault(client_id, [])
         self._crashed_as[name] = client_id
 
     def revive(self, client_id: str) -> None:
-        """Handle the requests that the client has sent on connections that are still open, and all later ones."""
+        """Answer the client again: handle the requests that it has sent on connections that are still open, and all
+        later ones."""
         for proceed in self._unanswered.pop(client_id, ()):
             proceed()
 
@@ -50,7 +56,7 @@ class Interference:
 
 
 class BrokerGate:
-    """The gate of one broker: a RequestGate."""
+    """The request gate of one broker, which applies the interference of the test."""
 
     def __init__(self, node_id: int, interference: Interference) -> None:
         self._node_id = node_id
@@ -86,9 +92,9 @@ def abort_client(brokers: list[Broker], client_id: str) -> None:
 
 
 def find_client_id(brokers: list[Broker], groups: Iterable[GroupView], name: str) -> str:
-    """The client id itself, or that of the member with this instance id or member id.
+    """The client id that `name` stands for: a client id itself, or the instance id or member id of a member.
 
-    Raises UnknownMember, and ActRefused where another member has the same client id.
+    Raises UnknownMember, and ActRefused if another member has the same client id.
     """
     members = [member for group in groups for member in group.members]
     connected = {connection.client_id for broker in brokers for connection in broker.connections()}

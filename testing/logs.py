@@ -1,4 +1,4 @@
-"""The server's log in a test: lines of `logging`, below the logger `regroup`, so that pytest's caplog has them."""
+"""Sends the server's log to Python's `logging`, below the logger `regroup`, so that pytest's caplog has it."""
 
 import logging
 from typing import Any, Final
@@ -13,7 +13,7 @@ LEVELS: Final = {
 
 
 def write_to_logging(name: str, method: str, event: str, fields: dict[str, Any]) -> None:
-    """Write one line: the event, and its fields as `key=value`."""
+    """Write one line to `logging`: the event, and its fields as `key=value`."""
     logger = logging.getLogger(f"regroup.{name}")
     level = LEVELS[method]
     if logger.isEnabledFor(level):

@@ -1,4 +1,6 @@
-"""What an emulator is started with."""
+"""The options with which an emulator is started: topics, settings, store, clock, and services that run beside the
+brokers.
+"""
 
 import os
 from collections.abc import Callable, Mapping
@@ -19,27 +21,28 @@ from regroup.testing.logs import write_to_logging
 ClockKind: TypeAlias = Literal["real", "manual"]
 StorePath: TypeAlias = str | os.PathLike[str]
 SettingValues: TypeAlias = Mapping[str, str | int | bool]
-"""Settings by their Kafka names, such as `group.min.session.timeout.ms`."""
+"""Broker and group settings by their Kafka names, such as `group.min.session.timeout.ms`."""
 
 DEFAULT_WAIT_TIMEOUT_S: Final = 10.0
 MAX_BROKERS: Final = 100
 RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
-"""How much of the file `store` the recorded exchanges may take, compressed."""
+"""The most bytes of the file `store` that recorded exchanges may take, compressed."""
 SETTINGS_FOR_TESTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",
     "auto.create.topics.enable": "false",
 }
-"""Where tests want other values than Apache Kafka's defaults: nothing waits, and a misspelt topic is an error."""
+"""Settings whose values for tests differ from Apache Kafka's defaults: no wait for more members, and no topic is
+created by a misspelt name."""
 
 
 ServiceOfBrokers: TypeAlias = Callable[[BrokerCluster], AbstractAsyncContextManager[None]]
-"""Runs something beside the brokers, from their start to their end."""
+"""A context manager that runs something beside the brokers, from their start to their end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions:
-    """The brokers of an emulator, whether a test or `regroup serve` starts them.
+    """What it takes to start the brokers of an emulator, for a test or for `regroup serve`.
 
     `topics` are created at every first start if they are missing. The `services` run with the brokers: they end before
     a kill and begin again with the restart. Without a `log` the lines go where the process has sent them.
@@ -47,9 +50,9 @@ class ProcessOptions:
 
     cluster: ClusterOptions
     open_store: StoreFactory | None = None
-    """Opens the store at the start and at each restart; None for one in memory."""
+    """Opens the store at the start and at each restart; None for a store in memory."""
     reopen_store: StoreFactory | None = None
-    """Opens the store after a failure."""
+    """Opens the store again after it has failed."""
     topics: tuple[tuple[str, int], ...] = ()
     services: tuple[ServiceOfBrokers, ...] = ()
     clock: ClockKind = "real"
@@ -60,7 +63,7 @@ class ProcessOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatorOptions:
-    """The arguments of `Emulator`."""
+    """The arguments of `Emulator`, as a value."""
 
     topics: Mapping[str, int] = field(default_factory=dict)
     brokers: int = 1
@@ -83,12 +86,13 @@ class EmulatorOptions:
         self.cluster_settings()
 
     def cluster_settings(self) -> tuple[CoordinatorSettings, BrokerSettings]:
-        """The settings for tests, changed by those that were given. Raises UnknownSetting or InvalidSetting."""
+        """The settings of coordinator and brokers: those for tests, changed by the given ones. Raises UnknownSetting or
+        InvalidSetting."""
         texts = {**SETTINGS_FOR_TESTS, "auto.create.topics.enable": format_setting(self.create_topics)}
         return settings_from_texts(texts | {name: format_setting(value) for name, value in self.settings.items()})
 
     def process_options(self) -> ProcessOptions:
-        """The brokers on free ports of this machine, with their log in `logging`."""
+        """The options that start the brokers: on free ports of this machine, with their log in `logging`."""
         settings, broker_settings = self.cluster_settings()
         # Otherwise the first client that asks for a coordinator creates it, is refused, and asks again later.
         offsets_topic = (OFFSETS_TOPIC, settings.offsets_topic_num_partitions)

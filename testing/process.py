@@ -1,4 +1,6 @@
-"""The brokers of an emulator with their store, clock, ports and log: started, killed, and started again."""
+"""The process of an emulator: its brokers with store, clock, ports and log, which can be started, killed, and started
+again.
+"""
 
 import asyncio
 from contextlib import AsyncExitStack, ExitStack
@@ -27,7 +29,8 @@ from regroup.testing.options import ProcessOptions
 
 
 class EmulatorProcess:
-    """What ends with a kill, the brokers, and what outlives it: addresses, faults, recorded exchanges, time."""
+    """The brokers of an emulator, which end with a kill, and what outlives a kill: addresses, faults, recorded
+    exchanges, time."""
 
     def __init__(self, options: ProcessOptions) -> None:
         self.options = options
@@ -41,7 +44,7 @@ class EmulatorProcess:
         self.interference.faults.recorder = self.recorder
         self.interference.faults.on_hit = self._on_change
         self.ports: tuple[int, ...] = ()
-        """The ports of the brokers, empty before the start."""
+        """The ports of the brokers; empty before the start."""
         self._memory = MemoryStore()
         self._cluster: BrokerCluster | None = None
         self._clock: Clock | None = None
@@ -49,7 +52,8 @@ class EmulatorProcess:
         self._services = AsyncExitStack()
 
     async def start(self) -> Self:
-        """Listen, create the topics, and start the services. Raises StoreError, or OSError if a port is in use."""
+        """Start the brokers: listen, create the topics, and start the services. Raises StoreError, or OSError if a port
+        is in use."""
         if self.options.log is not None:
             self._log.enter_context(log_sink(self.options.log))
         try:
@@ -75,7 +79,7 @@ class EmulatorProcess:
                 await cluster.close()
 
     async def kill(self) -> None:
-        """End as a killed process does; only the services are stopped in good order."""
+        """End the brokers as a killed process ends. Only the services are stopped in an orderly way."""
         cluster, self._cluster = self.cluster, None
         try:
             await self._services.aclose()
@@ -84,7 +88,8 @@ class EmulatorProcess:
         self.changes.notify()
 
     async def restart(self) -> None:
-        """Listen at the same addresses, with what the store has. Raises StoreError or OSError as `start` does."""
+        """Start the brokers again at the same addresses, from the events in the store. Raises StoreError or OSError as
+        `start` does."""
         if self._cluster is not None:
             raise ActRefused("the emulator runs: kill() it first")
         await self._start_brokers()
@@ -120,7 +125,7 @@ class EmulatorProcess:
 
     @property
     def is_running(self) -> bool:
-        """Not before the start, and not from a kill to the restart."""
+        """Whether the brokers run: False before the start, and from a kill to the restart."""
         return self._cluster is not None
 
     @property
@@ -136,7 +141,7 @@ class EmulatorProcess:
 
     @property
     def history(self) -> EventStore:
-        """The store; one in memory can be read while no broker runs."""
+        """The store with the history. A store in memory can be read also while no broker runs."""
         return self._memory if self.options.open_store is None else self.cluster.store
 
     def now_ms(self) -> int:
@@ -146,7 +151,7 @@ class EmulatorProcess:
         return self._clock()
 
     def manual_loop(self) -> ManualClockLoop:
-        """The running loop. Raises ActRefused if its clock cannot be turned by hand."""
+        """The running loop, whose clock can be turned. Raises ActRefused if its clock cannot be turned by hand."""
         loop = asyncio.get_running_loop()
         if self.options.clock != "manual":
             raise ActRefused('this emulator runs in real time; Emulator(clock="manual") has a clock to advance')
@@ -158,7 +163,8 @@ class EmulatorProcess:
         return loop
 
     async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
-        """The exchanges of which all conditions hold, with the events to which they led; None if nothing records."""
+        """The recorded exchanges that pass the filter, with the events to which they led; None if exchanges are not
+        recorded."""
         if self.recorder is None:
             return None
         exchanges = list(select_exchanges(self.recorder.rows(), wanted))

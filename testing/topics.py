@@ -1,4 +1,4 @@
-"""Topics and their records without a client library: changed, produced and read in the brokers themselves."""
+"""Changes topics, appends records and reads them in the brokers themselves, without a client library."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +25,7 @@ _PRODUCE_VERSION = 9
 
 
 class TopicRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in a partition."""
+    """A record in a partition: offset, key, value, headers and timestamp."""
 
     topic: str
     partition: int
@@ -68,7 +68,7 @@ def create_topic(state: ClusterState, name: str, partitions: int) -> None:
 
 
 def add_partitions(state: ClusterState, name: str, partitions: int) -> None:
-    """Let the topic have so many partitions. Raises UnknownTopic, or ActRefused if that is no increase."""
+    """Give the topic this number of partitions. Raises UnknownTopic, or ActRefused if it has as many already."""
     topic = find_topic(state, name)
     check_partitions(partitions)
     if partitions <= topic.partitions:
@@ -110,8 +110,8 @@ def append_record(
 def topic_records(
     state: ClusterState, name: str, partition: int | None = None, *, start: int = 0
 ) -> Iterator[TopicRecord]:
-    """The records from this offset on that consumers can read, by partition and offset; markers of transactions are
-    left out.
+    """The records that consumers can read, from offset `start` (inclusive) on, by partition and offset. Markers of
+    transactions are left out.
 
     Raises UnknownTopic, and ValueError for compressed records.
     """
@@ -149,5 +149,5 @@ def _records_of(name: str, index: int, data: bytes) -> Iterator[TopicRecord]:
 
 
 def as_bytes(value: bytes | str | None) -> bytes | None:
-    """Text as UTF-8."""
+    """Text as bytes in UTF-8; bytes and None unchanged."""
     return value.encode() if isinstance(value, str) else value

@@ -5,17 +5,20 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from tests.scheduling import LargeFilesAsUnits
+
 # No property fails because an example took long: the machine may be busy.
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones, and more.
 settings.register_profile(
-    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=40
+    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=20
 )
 settings.load_profile("repeatable")
 
@@ -23,6 +26,23 @@ settings.load_profile("repeatable")
 # start compiles the emulator again, which takes longer than most of their tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+LONG_TESTS_FIRST = (
+    "tests/pipeline/",
+    "tests/make_docs/",
+    "tests/clients/",
+    "tests/classroom/page/",
+    "tests/robustness/",
+    "tests/control/test_live_page.py",
+    "tests/conformance/",
+    "tests/test_wheel.py",
+    "tests/cli/",
+    "tests/testing/",
+    "tests/server/mqtt/",
+)
+"""Folders and files in the order in which their tests start, before all others: many of them wait for other processes.
+If a long one started last, the other processes would be idle."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         quick = item.get_closest_marker("quick")
         if quick and not any(part in item.name for part in quick.args):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=start_order)
     if not (part := config.getoption("--part")):
         return
     number, parts = map(int, part.split("/"))
@@ -44,22 +65,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = selected
 
 
+def start_order(item: pytest.Item) -> int:
+    places = (place for place, each in enumerate(LONG_TESTS_FIRST) if item.nodeid.startswith(each))
+    return next(places, len(LONG_TESTS_FIRST))
+
+
 def pytest_collectstart() -> None:
     """Keep the garbage collector from looking through thousands of collected tests again and again."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     gc.freeze()
     gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many processes again as there are cores, because many tests wait: for a session timeout, or a client."""
-    cores = os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    """Two processes more than there are cores, because many tests wait: for a session timeout, or a client."""
+    return (os.cpu_count() or 1) + 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LargeFilesAsUnits | None:
+    return LargeFilesAsUnits(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)

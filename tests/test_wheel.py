@@ -122,6 +122,7 @@ def test_own_packages_are_used_and_left_as_they_are(pytestconfig):
 }
 
 
+@pytest.mark.slow
 def test_the_plugin_leaves_the_packages_of_a_suite_alone(installed: Path, tmp_path: Path) -> None:
     """pytest rewrites the packages of a plugin's distribution; those of the wheel have names that others use too."""
     for name, text in FOREIGN_SUITE.items():

@@ -9,12 +9,13 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import utf16_order
 
 TargetAssignments = dict[str, dict[str, set[int]]]
-"""The partition numbers of each topic, for each member."""
+"""For each member id, the partition numbers of each topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerMember:
-    """A member as the coordinator sees it; `current` is its last target assignment, in stored order."""
+    """A member as the coordinator has it; `current` is its last target assignment, with topics and partitions in stored
+    order."""
 
     topics: tuple[str, ...]
     current: tuple[TopicPartition, ...] = ()
@@ -23,7 +24,7 @@ class ServerMember:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """The input of a server-side assignor.
+    """The members and topics of a group, as the input of a server-side assignor.
 
     The order of members counts, and that of the first member's topics where all subscriptions are equal (Kafka iterates
     hash maps there). `topic_ids` decide between topics where subscriptions differ; each has 16 bytes.
@@ -33,17 +34,19 @@ class ServerGroup:
     members: Mapping[str, ServerMember]
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     homogeneous: bool | None = None
-    """Whether all subscriptions are equal, as recorded by the coordinator; None if they are to be compared."""
+    """Whether all subscriptions are equal, if the coordinator has recorded it; None if the assignor must compare
+    them."""
 
     def partition_count(self, topic: str, member: str) -> int:
-        """The number of partitions of a topic. Raises `AssignorError` for a topic that does not exist."""
+        """The number of partitions of a topic. Raises `AssignorError`, which names topic and member, for a topic that
+        does not exist."""
         if topic not in self.partitions_per_topic:
             reason = f"member {member} is subscribed to topic {topic}, which does not exist"
             raise AssignorError(reason, member=member, topic=topic)
         return self.partitions_per_topic[topic]
 
     def topic_id_order(self, topic: str) -> tuple[int, int]:
-        """The sort key of the topic's id: two signed halves, as Java compares its Uuids."""
+        """The sort key of the topic's id: its two halves as signed integers, as Java compares UUIDs."""
         topic_id = self.topic_ids.get(topic, b"")
         return int.from_bytes(topic_id[:8], signed=True), int.from_bytes(topic_id[8:], signed=True)
 
@@ -55,7 +58,7 @@ class ServerGroup:
 
 
 class ServerAssignor(ABC):
-    """Computes the target assignment of a group."""
+    """Base class of server-side assignors: computes the target assignment of a group."""
 
     name: str
 

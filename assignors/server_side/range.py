@@ -1,4 +1,6 @@
-"""The coordinator's `range`: consecutive partitions, with the same numbers in all topics where sizes allow it."""
+"""The coordinator's `range`: each subscriber gets consecutive partitions, with the same numbers in all topics where
+sizes allow it.
+"""
 
 from itertools import pairwise
 
@@ -7,7 +9,8 @@ from regroup.protocol.java_order import utf16_order
 
 
 class ServerRangeAssignor(ServerAssignor):
-    """Divides each topic into one range for each subscriber; the first ranges are longer by one if necessary.
+    """Divides each topic into one range for each subscriber; the first ranges have one partition more if the number
+    does not divide.
 
     Members get their ranges in order, static members first. The last assignment has no influence. Where all members
     count as equal subscribers, the subscription of the first one is that of all.
@@ -16,7 +19,7 @@ class ServerRangeAssignor(ServerAssignor):
     name = "range"
 
     def assign(self, group: ServerGroup) -> TargetAssignments:
-        """The ranges of every member. Raises `AssignorError` for a topic that does not exist."""
+        """Assign the ranges to the members. Raises `AssignorError` for a topic that does not exist."""
         order = sorted(group.members, key=lambda name: _sort_key(group, name))
         is_homogeneous = group.is_homogeneous()
         subscribers = _equal_subscribers(group, order) if is_homogeneous else _subscribers(group, order)
@@ -29,7 +32,8 @@ class ServerRangeAssignor(ServerAssignor):
 
 
 def _equal_subscribers(group: ServerGroup, order: list[str]) -> dict[str, list[str]]:
-    """All members, for each topic of the first one."""
+    """All members as subscribers of each topic of the first member, for a group in which all subscriptions count as
+    equal."""
     topics = dict.fromkeys(group.members[order[0]].topics) if order else ()
     for topic in topics:
         group.partition_count(topic, order[0])
@@ -48,7 +52,7 @@ def _subscribers(group: ServerGroup, order: list[str]) -> dict[str, list[str]]:
 
 
 def _in_order(group: ServerGroup, name: str, target: dict[str, set[int]]) -> dict[str, set[int]]:
-    """A target in the order of the member's topics."""
+    """The target of a member with its topics in the order of its subscription."""
     return {topic: target[topic] for topic in group.members[name].topics if topic in target}
 
 
@@ -58,7 +62,8 @@ def _sort_key(group: ServerGroup, name: str) -> tuple[bool, bytes]:
 
 
 def _ranges(count: int, subscribers: int) -> list[range]:
-    """The ranges of a topic, without empty ones: those are the last."""
+    """The ranges of `count` partitions for so many subscribers. Empty ranges, which would be the last ones, are left
+    out."""
     quota, longer = divmod(count, subscribers)
     ends = [quota * index + min(index, longer) for index in range(min(count, subscribers) + 1)]
     return [range(start, end) for start, end in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""The coordinator's `uniform`, the default: as balanced as possible, and then with as few movements as possible.
+"""The coordinator's default assignor `uniform`: as balanced as possible, and then with as few movements as possible.
 
 Where all subscriptions are equal it assigns by quotas (below), otherwise see `uniform_heterogeneous`.
 """
@@ -13,23 +13,23 @@ from regroup.protocol.consumer.subscription import TopicPartition, topic_partiti
 
 
 class UniformAssignor(ServerAssignor):
-    """Assigns by quotas or by a search, depending on the subscriptions."""
+    """Assigns by quotas where all subscriptions are equal, otherwise by a search."""
 
     name = "uniform"
 
     def assign(self, group: ServerGroup) -> TargetAssignments:
-        """The target assignments. Raises `AssignorError` for a topic that does not exist."""
+        """Compute the target assignments. Raises `AssignorError` for a topic that does not exist."""
         if not any(member.topics for member in group.members.values()):
             return {name: {} for name in group.members}
         return _assign_by_quotas(group) if group.is_homogeneous() else UniformHeterogeneousBuilder(group).build()
 
 
 def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
-    """Assign p partitions to n members: p // n + 1 to p % n of them, p // n to the others.
+    """Assign p partitions to n members: p // n + 1 partitions to p % n of them, p // n to the others.
 
-    A member keeps what it has up to its quota. Unassigned partitions, and then revoked ones, fill the others. The first
-    members have the larger quotas; one that has nothing to keep for it leaves it to a later one that may, as long as
-    there are more members than larger quotas (Kafka 4.4).
+    A member keeps what it has up to its quota. Unassigned partitions, and then revoked ones, are given to the members
+    below their quota. The first members have the larger quotas. A member that has nothing to keep for its larger quota
+    leaves it to a later one that has, as long as there are more members than larger quotas (Kafka 4.4).
     """
     first, topics = next((name, member.topics) for name, member in group.members.items())
     sizes = {topic: group.partition_count(topic, first) for topic in topics}
@@ -59,7 +59,8 @@ def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
 def _keep(
     member: ServerMember, quota: int, sizes: dict[str, int]
 ) -> tuple[list[TopicPartition], list[TopicPartition], int]:
-    """The partitions that a member keeps, those that it must revoke, and how many more it may get."""
+    """Three values for a member: the partitions that it keeps, those that it must revoke, and how many more it may
+    get."""
     kept: list[TopicPartition] = []
     revoked: list[TopicPartition] = []
     for topic, numbers in by_topic(member.current).items():

@@ -1,4 +1,4 @@
-"""The coordinator's `uniform` where subscriptions differ: keep, assign the rest, balance topic by topic.
+"""The coordinator's `uniform` for different subscriptions: keep, assign the rest, balance topic by topic.
 
 1. A member keeps what it has of the topics that it is subscribed to.
 2. Topic by topic, those with the most partitions for each subscriber first, unassigned partitions go to the subscribers
@@ -15,7 +15,8 @@ _MAX_ITERATIONS = 16
 
 
 class UniformHeterogeneousBuilder:
-    """One assignment. Members are indexes in the given order; `owners[topic][number]` is one, or _UNASSIGNED."""
+    """Computes one assignment. Members are indexes in the given order; `owners[topic][number]` is such an index, or
+    _UNASSIGNED."""
 
     def __init__(self, group: ServerGroup) -> None:
         self.group = group
@@ -26,7 +27,8 @@ class UniformHeterogeneousBuilder:
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
 
     def build(self) -> TargetAssignments:
-        """Do the three steps. Raises `AssignorError` if a member has a partition that does not exist."""
+        """Do the three steps and return the target assignments. Raises `AssignorError` if a member has a partition that
+        does not exist."""
         self._keep()
         topics = sorted(self.subscribers, key=self._topic_order)
         for topic in topics:
@@ -38,7 +40,8 @@ class UniformHeterogeneousBuilder:
         }
 
     def _subscribers(self) -> dict[str, list[int]]:
-        """The subscribers of each topic, in order. Most members of a group have equal subscriptions."""
+        """The subscribers of each topic, as indexes in the order of members. Most members of a group have equal
+        subscriptions, which is used to save time."""
         by_subscription: dict[tuple[str, ...], list[int]] = {}
         for index, member in enumerate(self.group.members.values()):
             by_subscription.setdefault(member.topics, []).append(index)
@@ -87,7 +90,8 @@ class UniformHeterogeneousBuilder:
                     last_moved = topic
 
     def _balance_topic(self, topic: str) -> bool:
-        """Move partitions of one topic; returns whether any moved. None can if no owner has two more than another."""
+        """Move partitions of one topic from the most to the least loaded subscribers; returns whether any moved. None
+        moves if no owner has two partitions more than another."""
         lowest = min(map(self.counts.__getitem__, self.subscribers[topic]))
         if max(map(self.counts.__getitem__, self.owners[topic]), default=lowest) - lowest <= 1:
             return False
@@ -115,7 +119,8 @@ class UniformHeterogeneousBuilder:
 
 
 class MemberAssignmentBalancer:
-    """The subscribers of a topic by number of partitions, for movements from the most to the least loaded.
+    """Orders the subscribers of a topic by their number of partitions, for movements from the most to the least loaded
+    member.
 
     `order[:low_end]` are the least loaded members, at the low level; when each of them has got a partition the level
     rises, and members that were at the new level already join them. `order[high_start:high_end]` are the most loaded
@@ -132,7 +137,7 @@ class MemberAssignmentBalancer:
         self.high_next = len(self.order) - 1
 
     def is_balanced(self) -> bool:
-        """Whether the high and the low level differ by at most one."""
+        """Whether the most and the least loaded members differ by at most one partition."""
         return self.high_level - self.low_level <= 1
 
     def next_least_loaded_member(self) -> int:
@@ -146,7 +151,7 @@ class MemberAssignmentBalancer:
         return self.order[self.low_next - 1]
 
     def next_most_loaded_member(self) -> int | None:
-        """The member that loses the next partition; None if all are excluded."""
+        """The member that gives up the next partition; None if all members are excluded."""
         if self.high_next < self.high_start:
             if self.high_end <= self.high_start and self.high_start > 0:  # all were excluded: continue below them
                 self.high_level = self.counts[self.order[self.high_start - 1]]
@@ -161,7 +166,8 @@ class MemberAssignmentBalancer:
         return self.order[self.high_next + 1]
 
     def exclude_most_loaded_member(self) -> None:
-        """Exclude the member that `next_most_loaded_member` just returned: it has no partition of the topic to lose."""
+        """Exclude the member that `next_most_loaded_member` returned last, because it has no partition of the topic to
+        give up."""
         position, last = self.high_next + 1, self.high_end - 1
         self.order[position], self.order[last] = self.order[last], self.order[position]
         self.high_end = last

@@ -1,4 +1,4 @@
-"""`sticky` and `cooperative-sticky`: as balanced as possible, and then with as few movements as possible.
+"""The assignors `sticky` and `cooperative-sticky`: as balanced as possible, and then with as few movements as possible.
 
 Where all members have the same subscription Kafka assigns by quotas (`constrained`), otherwise by a search
 (`general`). Before Kafka 2.5.1 and 2.6 it always searched; `before_2_6` has that assignor.
@@ -42,11 +42,11 @@ from regroup.protocol.java_order import utf16_order
 
 
 class AbstractStickyAssignor(Assignor):
-    """The common part of both assignors; they differ in where a member's previous partitions are found."""
+    """Base class of both sticky assignors. They differ in where a member's previous partitions are found."""
 
     @abstractmethod
     def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
-        """The previous partitions and generation of each member, as it claims them."""
+        """The previous partitions and generation that each member claims."""
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
         """Assign all partitions. Raises `AssignorError` where Kafka's class throws an exception."""
@@ -55,7 +55,8 @@ class AbstractStickyAssignor(Assignor):
     def _assign(
         self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]
     ) -> tuple[Assignments, Mapping[TopicPartition, str] | None]:
-        """The assignments, and the new owner of each partition that another member still owns; None if not recorded."""
+        """The assignments, and the new owner of each partition that another member still owns; None in its place if
+        that was not recorded."""
         topics = sorted(known_topics(cluster, subscribed_topics(members)), key=utf16_order)
         member_data = self.member_data(members)
         previous = resolve_claims(member_data, members, dict.fromkeys(topics))
@@ -71,12 +72,14 @@ class AbstractStickyAssignor(Assignor):
 
 
 class StickyAssignor(AbstractStickyAssignor):
-    """Members revoke all partitions before they join, and put the previous ones into their user data."""
+    """The assignor `sticky`: members revoke all partitions before they join, and send the previous ones in their user
+    data."""
 
     name = "sticky"
 
     def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
-        """The user data; `owned_partitions` are ignored, since an eager member owns nothing while it joins."""
+        """The claims in the members' user data. `owned_partitions` are ignored, since an eager member owns nothing
+        while it joins."""
         reader = StickyUserDataReader()
         nothing = MemberData((), None)
         found: dict[str, MemberData] = {}
@@ -89,22 +92,22 @@ class StickyAssignor(AbstractStickyAssignor):
         return found
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
-        """The last assignment and its generation; None for a member that never had one."""
+        """The last assignment and its generation, encoded; None for a member that never had an assignment."""
         if last is None:
             return None
         return encode_sticky_user_data(StickyUserData(java_sticky_order(last.partitions), last.generation))
 
 
 class CooperativeStickyAssignor(AbstractStickyAssignor):
-    """Members keep their partitions while they join; a partition that moves is revoked first, and assigned in the next
-    rebalance.
-    """
+    """The assignor `cooperative-sticky`: members keep their partitions while they join. A partition that moves is
+    revoked first, and assigned in the next rebalance."""
 
     name = "cooperative-sticky"
     supported_protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
     def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
-        """The owned partitions, with the Subscription's generation, or the user data's in Subscriptions before v2."""
+        """The members' owned partitions, with the generation of the Subscription, or of the user data for Subscriptions
+        before v2."""
         # Most members of a group have the same user data.
         generations = {
             data: None if data is None else decode_cooperative_sticky_user_data(data)
@@ -119,11 +122,11 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         }
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
-        """The generation of the last assignment, -1 for a member that never had one."""
+        """The generation of the last assignment, encoded; -1 for a member that never had an assignment."""
         return encode_cooperative_sticky_user_data(NO_GENERATION if last is None else last.generation)
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """Assign all partitions but those that another member must revoke first."""
+        """Assign all partitions except those that another member must revoke first."""
         if not members:
             return {}
         assignments, transferring = self._assign(cluster, members)
@@ -135,7 +138,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
 
 
 def all_subscriptions_equal(members: Mapping[str, AssignorMember]) -> bool:
-    """Whether every member has the topics of the first. Empty subscriptions before the first other one do not count."""
+    """Whether all members subscribe to the same topics. Empty subscriptions do not count if they precede all others."""
     first: set[str] = set()
     last: tuple[str, ...] = ()
     for member in members.values():
@@ -154,7 +157,8 @@ def _general_start(
     racks: RackInfo,
     member_data: Mapping[str, MemberData],
 ) -> GeneralStart:
-    """Let every member keep the previous partitions of its topics, except those in other racks."""
+    """The state after the first step: every member keeps the previous partitions of its topics, except those without a
+    replica in its rack."""
     cluster, rank_of = sticky_members.cluster, sticky_members.rank_of
     assigned: list[list[TopicPartition]] = [[] for _ in sticky_members.names]
     for name in members:
@@ -177,7 +181,7 @@ def _general_start(
 def _transferring_ownership(
     assignments: Assignments, members: Mapping[str, AssignorMember]
 ) -> dict[TopicPartition, str]:
-    """The new owner of each partition that was added to a member and taken from another."""
+    """The new owner of each partition that was taken from one member and given to another."""
     added: dict[TopicPartition, str] = {}
     taken: set[TopicPartition] = set()
     for name, partitions in assignments.items():

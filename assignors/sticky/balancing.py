@@ -1,4 +1,4 @@
-"""The last step of the general assignment: partitions move, one by one, to members with fewer."""
+"""The last step of the general sticky assignment: partitions move, one by one, to members with fewer partitions."""
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.sticky.working_state import CurrentAssignment, LeastLoadedHeap
@@ -6,12 +6,13 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import java_partition_hash
 
 ConsumerPair = tuple[int, int]
-"""The ranks of the members between which a partition moved: from, to."""
+"""A movement of a partition between two members, by their ranks: from, to."""
 _MIN_BUCKETS = 16
 
 
 class JavaPartitionSet:
-    """Partitions in a simulated Java HashSet, whose first element depends on the largest size it ever had.
+    """Partitions in a simulated Java HashSet. Which one is first in its iteration depends on the largest size that it
+    ever had.
 
     The number of buckets doubles when the set is more than three quarters full, and never shrinks.
     """
@@ -27,19 +28,22 @@ class JavaPartitionSet:
             self.buckets *= 2
 
     def first(self) -> TopicPartition:
-        """The first partition of the iteration: in the lowest bucket, and there the oldest."""
+        """The first partition in the set's iteration: in the lowest bucket that is not empty, the one that was added
+        first."""
         return min(self.hashes, key=lambda each: self.hashes[each] & (self.buckets - 1))
 
 
 class PartitionMovements:
-    """The movements of one rebalance. They prevent that two members exchange partitions of the same topic."""
+    """The movements of one rebalance. They are recorded to prevent that two members exchange partitions of the same
+    topic."""
 
     def __init__(self) -> None:
         self.pair_of: dict[TopicPartition, ConsumerPair] = {}
         self.partitions_of: dict[tuple[str, ConsumerPair], JavaPartitionSet] = {}
 
     def record(self, partition: TopicPartition, source: int, target: int) -> None:
-        """Add a movement. It extends an earlier one of the same partition; back to the first owner it removes it."""
+        """Record the movement of a partition. If the partition moved before, both movements become one, or none if it
+        returns to its first owner."""
         earlier = self.pair_of.pop(partition, None)
         if earlier is not None:
             same_pair = self.partitions_of[partition.topic, earlier]
@@ -53,7 +57,8 @@ class PartitionMovements:
         self.partitions_of.setdefault((partition.topic, (source, target)), JavaPartitionSet()).add(partition)
 
     def actual_partition_to_move(self, partition: TopicPartition, source: int, target: int) -> TopicPartition:
-        """The partition to move instead: one of the same topic that came the opposite way, so that it moves back."""
+        """The partition to move instead of this one: another one of its topic that moved in the opposite direction
+        before, or else this one."""
         if partition in self.pair_of:
             source = self.pair_of[partition][0]
         opposite = self.partitions_of.get((partition.topic, (target, source)))
@@ -61,7 +66,8 @@ class PartitionMovements:
 
 
 class AssignmentBalancer:
-    """Moves partitions of topics with several subscribers between the members that could gain or lose any.
+    """Balances an assignment: moves partitions of topics with several subscribers between the members that could gain
+    or lose one.
 
     Kafka checks before every single partition whether the assignment is balanced, which looks at all partitions. Here
     the check is made only before a movement, and the movement itself mostly proves that the assignment is not balanced.
@@ -76,11 +82,12 @@ class AssignmentBalancer:
         self.movements = PartitionMovements()
         self.shared_topics = {topic for topic, ranks in self.members.subscribers.items() if len(ranks) >= 2}
         self.fixed = frozenset(rank for rank in self.members.given_order if self._is_fixed(rank))
-        """Members that take no part: they have all they may have, and none of it has another subscriber."""
+        """Ranks of the members that take no part: they have all partitions of their topics, and no other member
+        subscribes to any of these."""
         self.participants = [rank for rank in self.members.given_order if rank not in self.fixed]
         self._subscribers: tuple[int, ...] | None = None
         self._heap = LeastLoadedHeap((), self.counts)
-        """The heap of the participants among `_subscribers`."""
+        """The heap of those among `_subscribers` that take part."""
         self._is_balanced: bool | None = None
         """Whether the assignment is balanced; None if that is not known since the last movement."""
 
@@ -91,7 +98,7 @@ class AssignmentBalancer:
         )
 
     def perform_reassignments(self, partitions: list[TopicPartition]) -> bool:
-        """Consider the partitions again and again until none moves; returns whether any did."""
+        """Consider all partitions in turn, repeatedly until none of them moves; returns whether any moved."""
         if not self.previous_owner and self.current.is_consistent and self._max_difference() <= 1:
             return False
         reassignable = [each for each in partitions if each[0] in self.shared_topics]
@@ -112,12 +119,13 @@ class AssignmentBalancer:
         return has_moved
 
     def balance_score(self, assigned: list[list[TopicPartition]]) -> int:
-        """The sum of the differences between every two participants; 0 is perfectly balanced."""
+        """The sum of the differences in partitions between every two participants; 0 is perfectly balanced."""
         counts = sorted(len(assigned[rank]) for rank in self.participants)
         return sum((2 * index - len(counts) + 1) * count for index, count in enumerate(counts))
 
     def _better_owner(self, partition: TopicPartition) -> int | None:
-        """A better owner: the previous one, or the least loaded subscriber; None if there is no better one."""
+        """The rank of a better owner: the previous owner, or the least loaded subscriber; None if there is no better
+        one."""
         counts, owner = self.counts, self.current.owner[partition]
         previous = self.previous_owner.get(partition)
         if previous is not None:
@@ -132,7 +140,8 @@ class AssignmentBalancer:
         return least if counts[owner] > counts[least] + 1 else None
 
     def _better_owner_step_by_step(self, partition: TopicPartition, owner: int) -> int | None:
-        """The same where a member holds numbers that no longer exist: Kafka may fail at the members it left out."""
+        """A better owner as in `_better_owner`, if a member holds partitions that no longer exist. Kafka may throw an
+        exception then, at members that the balancing left out."""
         for other in self.members.subscribers[partition.topic]:
             if owner in self.fixed or other in self.fixed:
                 self._fail_unless_balanced(partition, other)
@@ -187,7 +196,8 @@ class AssignmentBalancer:
         )
 
     def _no_participant_would_gain(self) -> bool:
-        """Whether no participant could get a partition from one with more; this looks at all partitions."""
+        """Whether no participant could get a partition from a participant with more partitions. This looks at all
+        partitions."""
         if self._max_difference() <= 1:
             return True
         owner = {each: rank for rank in self.participants for each in self.current.assigned[rank]}

@@ -1,4 +1,4 @@
-"""`sticky` as it was until Kafka 2.5.1 and 2.6 (KAFKA-9987): the general assignment in every rebalance.
+"""The assignor `sticky` as it was until Kafka 2.5.1 and 2.6 (KAFKA-9987): the general assignment in every rebalance.
 
 Textbooks describe this one. It differs from today's `sticky` in four points:
 
@@ -28,7 +28,7 @@ class StickyBefore26Assignor(StickyAssignor):
     """The older `sticky`. In a group it has the same name and the same user data."""
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """Assign all partitions."""
+        """Assign all partitions, in the way of the older `sticky`."""
         if not members:
             return {}
         subscribed = subscribed_topics(members)
@@ -62,7 +62,7 @@ def _start(members: StickyMembers, member_data: Mapping[str, MemberData], subscr
 
 
 def _claims(members: StickyMembers, member_data: Mapping[str, MemberData]) -> dict[TopicPartition, dict[int, int]]:
-    """The ranks of the members that claim a partition, by partition and generation."""
+    """The claims to each partition: for each generation, the rank of the member that claims it."""
     claims: dict[TopicPartition, dict[int, int]] = {}
     for name, data in member_data.items():
         for partition in data.partitions:
@@ -73,7 +73,7 @@ def _claims(members: StickyMembers, member_data: Mapping[str, MemberData]) -> di
 
 
 def _partitions_in_java_order(members: StickyMembers, subscribed: list[str]) -> list[TopicPartition]:
-    """All partitions in the order of Java's hash maps, of topics and then of partitions."""
+    """All partitions in the order in which Java iterates its hash maps: of topics, and then of partitions."""
     topics = java_hash_map_order(known_topics(members.cluster, java_hash_map_order(subscribed)))
     partitions = [each for topic in topics for each in members.cluster.partitions(topic)]
     return in_hash_map_order(partitions, java_partition_hash)
@@ -84,7 +84,8 @@ def _most_loaded_first(
     previous_owner: Mapping[TopicPartition, int],
     partitions: list[TopicPartition],
 ) -> list[TopicPartition]:
-    """One partition of the member with the most left, again and again; a member's contested partitions come first.
+    """All partitions in the order in which they are considered: repeatedly one partition of the member with the most
+    left, partitions with another claim first.
 
     Partitions without a claim come last.
     """

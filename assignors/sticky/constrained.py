@@ -23,7 +23,7 @@ from regroup.protocol.java_order import utf16_order
 
 
 class ConstrainedAssignmentBuilder:
-    """One assignment; `topics` are sorted by name. `build` fills `assignments` and `transferring_ownership`.
+    """Computes one assignment; `topics` are sorted by name. `build` fills `assignments` and `transferring_ownership`.
 
     `under_quota` and `at_quota` are members that may get more, `over_quota` is the number of members over the minimum
     quota. `released` has the previous owners of partitions that they do not keep, `transferring_ownership` the new
@@ -48,7 +48,7 @@ class ConstrainedAssignmentBuilder:
         self.transferring_ownership: dict[TopicPartition, str] = {}
 
     def build(self) -> None:
-        """Do the three steps. Raises `AssignorError` where Kafka's quotas cannot be met."""
+        """Do the three steps. Raises `AssignorError` if Kafka's quotas cannot be met."""
         self._keep()
         can_transfer = self.released or self.previous.multiple_owners
         kept = {name: len(partitions) for name, partitions in self.assignments.items()} if can_transfer else {}
@@ -67,7 +67,8 @@ class ConstrainedAssignmentBuilder:
                     self.transferring_ownership[partition] = name
 
     def _keep(self) -> None:
-        """Let every member keep what it may, lowest partition numbers first."""
+        """Let every member keep its previous partitions as far as quotas and racks allow, lowest partition numbers
+        first."""
         topic_index = {topic: index for index, topic in enumerate(self.topics)}
         topic_count = len(topic_index)
         for name, owned in self.previous.owned.items():
@@ -101,7 +102,8 @@ class ConstrainedAssignmentBuilder:
             self.at_quota.clear()
 
     def _assign_within_racks(self, unassigned: list[TopicPartition]) -> list[TopicPartition]:
-        """Assign partitions to members in a rack with a replica; returns those that have no such member."""
+        """Assign partitions to members in whose rack they have a replica; returns the partitions without such a
+        member."""
         rest: list[TopicPartition] = []
         turn = 0
         for partition in unassigned:
@@ -127,7 +129,8 @@ class ConstrainedAssignmentBuilder:
         return None
 
     def _assign_to_member_under_quota(self, index: int, partition: TopicPartition) -> int:
-        """Returns the index at which the next search begins."""
+        """Assign the partition to a member below the quota. `index` is the member's place in `under_quota`; returns the
+        place at which the next search begins."""
         name = self.under_quota[index]
         self.assignments[name].append(partition)
         if (count := len(self.assignments[name])) >= self.min_quota:
@@ -156,7 +159,8 @@ class ConstrainedAssignmentBuilder:
             raise self._quota_error(f"partition {number} of topic {topic} finds no member below its quota", topic)
 
     def _quota_error(self, problem: str, topic: str | None = None) -> AssignorError:
-        """The error, with a claim to a partition that no longer exists, if there is one: it is the usual reason."""
+        """The error for quotas that cannot be met. It names a claim to a partition that no longer exists, if there is
+        one, because that is the usual reason."""
         problem = f"the quotas cannot be met: {problem}"
         for name, partitions in self.previous.owned.items():
             for claimed, number in partitions:

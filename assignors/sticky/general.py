@@ -1,4 +1,4 @@
-"""Sticky assignment where subscriptions differ: keep, assign the rest, balance.
+"""Sticky assignment where subscriptions differ: keep, assign the rest, balance by single movements.
 
 1. A member keeps the previous partitions of its topics (where racks matter, those with a replica in its rack).
 2. Every unassigned partition goes to its subscriber with the fewest partitions, topics with few subscribers first.
@@ -19,7 +19,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 
 class GeneralStart(NamedTuple):
-    """The state after the first step.
+    """The state after the first step of the general assignment.
 
     `assigned` has the partitions that each member keeps, by rank; `sorted_partitions` all partitions, in the order in
     which they are considered for a movement. `previous_owner` is the rank of a partition's owner in an older generation
@@ -36,7 +36,8 @@ class GeneralStart(NamedTuple):
 def assign_general(
     members: StickyMembers, start: GeneralStart, racks: RackInfo, tolerance: int = 1
 ) -> list[list[TopicPartition]]:
-    """The partitions of every member, by rank. Raises `AssignorError` where Kafka's class throws an exception.
+    """Assign all partitions; returns those of every member, by rank. Raises `AssignorError` where Kafka's class throws
+    an exception.
 
     `tolerance` is the difference between two members that counts as balanced: 1, and 0 before Kafka 2.6.
     """
@@ -62,7 +63,8 @@ def assign_general(
 def _assign_within_racks(
     current: CurrentAssignment, unassigned: list[TopicPartition], racks: RackInfo
 ) -> list[TopicPartition]:
-    """Assign partitions to subscribers without a rack mismatch; returns those that have no such subscriber."""
+    """Assign partitions to subscribers without a rack, or in whose rack they have a replica; returns the partitions
+    without such a subscriber."""
     rest: list[TopicPartition] = []
     heaps: dict[tuple[tuple[int, ...], frozenset[str]], LeastLoadedHeap] = {}
     names = current.members.names

@@ -1,4 +1,6 @@
-"""The first step of both sticky assignors: which member owned which partition before, and which racks matter."""
+"""The first step of both sticky assignors: finds which member owned which partition before, and whether
+racks matter.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,30 +12,30 @@ from regroup.protocol.consumer.subscription import NO_GENERATION, TopicPartition
 
 
 class MemberData(NamedTuple):
-    """The partitions that a member claims, and their generation; None if its user data has none."""
+    """What a member claims: its previous partitions, and their generation; None if the user data have no generation."""
 
     partitions: Sequence[TopicPartition]
     generation: int | None
 
     @property
     def known_generation(self) -> int:
-        """The generation, -1 for none."""
+        """The generation; -1 if there is none."""
         return NO_GENERATION if self.generation is None else self.generation
 
 
 @dataclass(slots=True)
 class PreviousOwnership:
-    """The partitions of each member before the rebalance; a partition has at most one owner."""
+    """The partitions of each member before the rebalance. A partition has at most one owner."""
 
     owned: dict[str, list[TopicPartition]]
     multiple_owners: set[TopicPartition] = field(default_factory=set)
-    """Partitions that two members claimed in the same generation, which voids both claims."""
+    """Partitions that two members claimed in the same generation; both claims are void."""
 
 
 def resolve_claims(
     member_data: Mapping[str, MemberData], members: Mapping[str, AssignorMember], topics: Mapping[str, object]
 ) -> PreviousOwnership:
-    """Decide which claims hold: of two claims to a partition the one with the later generation.
+    """Decide which claims are valid: of several claims to a partition, the one with the latest generation.
 
     Claims to topics outside `topics` are dropped. Claims to numbers that a topic no longer has are not, as in Kafka.
     """
@@ -94,7 +96,7 @@ def previous_owners(member_data: Mapping[str, MemberData]) -> dict[TopicPartitio
 
 @dataclass(slots=True)
 class RackInfo:
-    """The racks of members and replicas (KIP-881); empty if racks do not influence the assignment."""
+    """The racks of members and replicas (KIP-881). It is empty if racks do not influence the assignment."""
 
     of_member: dict[str, str] = field(default_factory=dict)
     of_replicas: dict[TopicPartition, frozenset[str]] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class RackInfo:
         return rack is not None and rack not in self.of_replicas.get(partition, ())
 
     def fewest_candidates_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """The partitions by the number of members in a rack with one of their replicas."""
+        """The partitions sorted by how many members are in a rack with one of their replicas, fewest first."""
         members_in = Counter(self.of_member.values())
         return sorted(partitions, key=lambda each: sum(members_in[rack] for rack in self.of_replicas[each]))
 
@@ -128,7 +130,7 @@ def rack_info(cluster: ClusterMetadata, members: Mapping[str, AssignorMember], t
 def unassigned_partitions(
     kept: Sequence[TopicPartition], topics: Sequence[str], cluster: ClusterMetadata
 ) -> list[TopicPartition]:
-    """All partitions of `topics`, in this order, without those in `kept`.
+    """All partitions of `topics`, in this order, except those in `kept`.
 
     Kafka compares two sorted lists element by element. At a kept number that the topic no longer has the comparison
     does not advance, so all later partitions count as unassigned although they are kept. That is copied here.

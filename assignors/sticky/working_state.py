@@ -1,4 +1,4 @@
-"""The state of the general assignment: members by rank, their current partitions, the least loaded member."""
+"""The state of the general sticky assignment: members by rank, their present partitions, the least loaded member."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappush, heapreplace
@@ -9,7 +9,7 @@ from regroup.protocol.java_order import utf16_order
 
 
 class StickyMembers:
-    """Members and the topics they are subscribed to. A member's rank is its index when members are sorted by name.
+    """The members and the topics to which they subscribe. A member's rank is its index when members are sorted by name.
 
     `given_order` lists the ranks in the order of the assignor's input. Topics with the same subscribers share one tuple
     of ranks, so that `is` compares them.
@@ -36,7 +36,7 @@ class StickyMembers:
             topics: sum(cluster.partitions_per_topic[topic] for topic in topics) for topics in of_subscription.values()
         }
         self.capacity = [sizes[topics] for topics in self.topics_of]
-        """The number of partitions of each member's topics, by rank."""
+        """How many partitions the topics of each member have in all, by rank: the member cannot get more."""
 
     def topics_by_subscribers(self) -> list[str]:
         """Topics with few subscribers first, then by name: their partitions have the fewest possible owners."""
@@ -44,7 +44,8 @@ class StickyMembers:
 
 
 class CurrentAssignment:
-    """The partitions of each member by rank, in order; their `counts`; and the `owner` of each partition.
+    """The present partitions of each member by rank, in order; their number (`counts`); and the `owner` of each
+    partition.
 
     `is_consistent` is false if a member claims a number that its topic no longer has. Kafka lets the member keep it,
     and then assigns some partitions twice.
@@ -73,7 +74,7 @@ class CurrentAssignment:
 
 
 class LeastLoadedHeap:
-    """A heap of members by number of partitions, then by rank.
+    """A heap of members, ordered by number of partitions and then by rank.
 
     `counts[rank]` belongs to the caller, who changes it. An entry of the heap may be lower than the count: it is
     corrected when it comes to the top. An entry must not be higher, so the caller reports each decrease.
@@ -95,6 +96,6 @@ class LeastLoadedHeap:
             heapreplace(self.heap, self.counts[rank] * self.size + rank)
 
     def decreased(self, rank: int) -> None:
-        """Report that a member has fewer partitions than before."""
+        """Report that the member with this rank has fewer partitions than before."""
         if rank in self.ranks:
             heappush(self.heap, self.counts[rank] * self.size + rank)

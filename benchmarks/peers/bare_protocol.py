@@ -17,12 +17,12 @@ UNKNOWN_MEMBER_ID = 25
 SESSION_TIMEOUT_S = 30.0
 
 deadlines: dict[tuple[str, str], float] = {}
-"""When the session of each member ends, by group and member id."""
+"""When the session of each member ends, by group id and member id, in seconds of the loop's clock."""
 member_numbers = count(1)
 
 
 class BareProtocol(asyncio.Protocol):
-    """One connection."""
+    """One connection to the server."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -49,7 +49,7 @@ class BareProtocol(asyncio.Protocol):
 
 
 def heartbeat_response(data: bytes, position: int, correlation_id: int, now: float) -> bytes:
-    """Version 3: group id, generation id, member id, group instance id."""
+    """The response to a Heartbeat v3: the body has group id, generation id, member id and group instance id."""
     (length,) = INT16.unpack_from(data, position)
     position += 2 + length
     group_id = data[position - length : position].decode()
@@ -64,7 +64,7 @@ def heartbeat_response(data: bytes, position: int, correlation_id: int, now: flo
 
 
 def joining_response(data: bytes, position: int, api_key: int, correlation_id: int) -> bytes:
-    """As much of JoinGroup v3 and SyncGroup v2 as the only member of a group needs."""
+    """A response to JoinGroup v3 or SyncGroup v2, with as much as the only member of a group needs."""
     if api_key == SYNC_GROUP:
         body = struct.pack(">iihi", correlation_id, 0, 0, 0)
     else:

@@ -27,7 +27,7 @@ COLUMNS = ", ".join(f'"{field.name}"' for field in EVENT_SCHEMA)
 
 
 def read_rows_only(store: Path) -> None:
-    """Read every row with sqlite3, and do nothing with it."""
+    """Read every row of the store with sqlite3, and do nothing with it."""
     connection = sqlite3.connect(store)
     for _ in connection.execute("SELECT * FROM events ORDER BY position"):
         pass
@@ -50,7 +50,7 @@ def duckdb_bronze(store: Path, target: Path) -> None:
 
 
 def plain_tables(bronze: Path, folder: Path) -> None:
-    """Fold all groups at once, in order of position, and write the rows in batches."""
+    """Build the tables with a plain loop: fold all groups at once, in order of position, and write rows in batches."""
     histories: dict[str, GroupHistory] = {}
     topics: list[Record] = []
     with without_garbage_collection(), ExitStack() as stack:
@@ -77,7 +77,7 @@ def plain_tables(bronze: Path, folder: Path) -> None:
 
 
 def duckdb_tables(bronze: Path, folder: Path) -> None:
-    """Fold one group after the other, sorted by DuckDB."""
+    """Build the tables with DuckDB, which sorts the events by group for the fold, and writes the tables."""
     with without_garbage_collection(), duckdb.connect() as connection:
         for name, schema in TABLE_SCHEMAS.items():
             connection.register("empty", schema.empty_table())

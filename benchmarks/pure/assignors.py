@@ -44,7 +44,7 @@ Assignments = dict[str, list[TopicPartition]]
 
 
 class Shape(NamedTuple):
-    """How large a group is."""
+    """The size of a group: members, topics, and partitions of each topic."""
 
     members: int
     topics: int
@@ -60,12 +60,15 @@ SMALL = [Shape(5, 3, 6), Shape(20, 10, 12), Shape(500, 100, 20)]
 MEDIUM = [Shape(500, 100, 200)]
 LARGE = [Shape(2000, 500, 2000)]
 MAX_STICKY_PRODUCT = 1_000
-"""Members times topics times partitions; beyond it the clients take minutes for the sweep."""
+"""The largest product of members, topics and partitions of a topic in the sweep.
+
+Beyond it the clients take minutes.
+"""
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "sticky-before-2.6")
 
 
 class ClientMetadata:
-    """Cluster metadata in the form that both clients read."""
+    """Cluster metadata in the form that kafka-python and aiokafka read."""
 
     def __init__(self, partition_counts: dict[str, int]) -> None:
         self.partition_counts = partition_counts
@@ -78,7 +81,11 @@ class ClientMetadata:
 
 
 class SubscriptionKind(Enum):
-    """Every topic for all; without the last topic for every other member; random topics; one topic for each member."""
+    """What the members of a group subscribe to.
+
+    EQUAL: every member to all topics. UNEQUAL: every other member to all topics but the last. RANDOM: each to random
+    topics. ONE_TOPIC: each to one topic.
+    """
 
     EQUAL = "equal"
     UNEQUAL = "unequal"
@@ -87,7 +94,7 @@ class SubscriptionKind(Enum):
 
 
 def make_group(shape: Shape, kind: SubscriptionKind) -> tuple[dict[str, int], Subscriptions]:
-    """Partition counts by topic, and subscriptions by member."""
+    """Draw a group of this shape: the partition counts by topic, and the subscriptions by member."""
     topics = tuple(f"topic-{number:04d}" for number in range(shape.topics))
     rng = random.Random(1)
     subscriptions: Subscriptions = {}
@@ -146,7 +153,7 @@ def prepare_aiokafka(
 
 
 Preparation = Callable[[dict[str, int], Subscriptions, Assignments], Callable[[], Any]]
-"""Makes the call that is timed."""
+"""Prepares an assignment from partition counts, subscriptions and former assignments; returns the call to be timed."""
 
 
 def implementations(name: str) -> Iterator[tuple[str, Preparation]]:
@@ -164,7 +171,10 @@ def implementations(name: str) -> Iterator[tuple[str, Preparation]]:
 
 
 def time_in_turn(assigns: dict[str, Callable[[], Any]], max_runs: int = 200, calls: int = 1) -> dict[str, list[float]]:
-    """Milliseconds of a call in each run of each implementation; it runs again while its time lasts."""
+    """By implementation, the milliseconds of a call in each of its runs.
+
+    The implementations run in turn, each again until its share of time is used.
+    """
     durations: dict[str, list[float]] = {implementation: [] for implementation in assigns}
     for _ in range(max_runs):
         for implementation, assign in assigns.items():
@@ -190,7 +200,7 @@ def measure(
     max_runs: int = 200,
     calls: int = 1,
 ) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    """The milliseconds of each implementation: the first assignment, later ones, and those after one member left."""
+    """Yield the milliseconds of each implementation: first assignment, later ones, and after one member left."""
     assigns: dict[str, Callable[[], Any]] = {}
     assignments: dict[str, Assignments] = {}
     first: dict[str, list[float]] = {}
@@ -215,7 +225,7 @@ def measure(
 
 
 def sweep(name: str) -> None:
-    """Small groups of every shape: how often a client was quicker, and where that was most so."""
+    """Measure small groups of every shape, and print how often a client was quicker, and where that was most so."""
     rows: list[tuple[float, str]] = []
     for members, topics, partitions in itertools.product((2, 3, 5, 8, 20, 50), (1, 2, 3, 5, 10, 20), (1, 3, 6, 12, 30)):
         shape = Shape(members, topics, partitions)

@@ -28,7 +28,7 @@ LINE = "{:<20}{:<10}{:<8}{:>10}{:>12}{:>8}"
 
 
 def measure_java(shapes: list[str]) -> list[tuple[str, str, str, float]]:
-    """Assignor, shape, phase and microseconds of each."""
+    """Run the Java program; returns the assignor, shape, phase and microseconds of each assignment."""
     with tempfile.TemporaryDirectory() as jars:
         maven = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", POM]
         copy_jars = [*maven, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
@@ -40,7 +40,7 @@ def measure_java(shapes: list[str]) -> list[tuple[str, str, str, float]]:
 
 
 def measure_regroup(name: str, shape: str, phase: str) -> float:
-    """Microseconds of the same assignment in regroup."""
+    """Microseconds that regroup takes for the same assignment."""
     assignor = assignor_named(name)
     partition_counts, subscriptions = make_group(Shape(*map(int, shape.split("x"))), SubscriptionKind.EQUAL)
     assign = prepare_regroup(assignor, partition_counts, subscriptions, {})
@@ -50,7 +50,7 @@ def measure_regroup(name: str, shape: str, phase: str) -> float:
 
 
 def time_block(assign: Callable[[], object]) -> float:
-    """CPU microseconds of a call, in calls for a twentieth of a second, as in the Java program."""
+    """CPU microseconds of one call: the mean of calls for a twentieth of a second, as in the Java program."""
     calls, started, cpu_started = 0, time.perf_counter(), time.thread_time()
     while time.perf_counter() - started < BLOCK_S:
         assign()

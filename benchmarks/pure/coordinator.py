@@ -71,7 +71,7 @@ class RecordedGroup:
         )
 
     def sync(self) -> None:
-        """Every member syncs, and the leader's request carries the assignments."""
+        """Let every member sync; the leader's request carries the assignments."""
         assignments = dict.fromkeys(self.group.members, b"\x00" * 60)
         for member_id in list(self.group.members):
             self.handle(
@@ -85,14 +85,14 @@ class RecordedGroup:
             )
 
     def commit(self, rounds: int) -> None:
-        """Every member commits an offset, `rounds` times."""
+        """Let every member commit an offset, `rounds` times."""
         for offset in range(rounds):
             self.now_ms += 5_000
             for command in commits(self.group, self.now_ms, offset):
                 self.handle(command)
 
     def replace_member(self) -> None:
-        """The oldest member leaves and a new one joins; the group rebalances twice."""
+        """Let the oldest member leave and a new one join. The group rebalances twice."""
         leaving = c.LeavingMember(next(iter(self.group.members)))
         self.handle(c.LeaveGroup(group_id=GROUP_ID, at_ms=self.now_ms, members=(leaving,)))
         for member_id in list(self.group.members):
@@ -126,7 +126,10 @@ def heartbeats(group: Group) -> list[c.Command]:
 
 
 def history(members: int, commit_rounds: int, events: int) -> list[Record]:
-    """The records of one group, exactly `events` of them. Between two changes of members there are so many rounds."""
+    """The records of one group, exactly `events` of them.
+
+    Between two changes of its members each member commits `commit_rounds` times.
+    """
     recorded = RecordedGroup(members)
     while len(recorded.records) < events:
         recorded.commit(commit_rounds)
@@ -142,14 +145,14 @@ def fold_records(records: Sequence[Record]) -> int:
 
 
 def decide_all(group: Group, commands: Sequence[c.Command]) -> int:
-    """Decide each command against the same group, as often as DECISIONS_PER_RUN says."""
+    """Decide commands against the same group, in turn; returns how many, which is DECISIONS_PER_RUN."""
     for command in islice(cycle(commands), DECISIONS_PER_RUN):
         decide(SETTINGS, group, command)
     return DECISIONS_PER_RUN
 
 
 def rate_per_second(work: Callable[[], int], runs: int) -> float:
-    """The median of `work`'s result divided by the seconds that it took."""
+    """How much `work` does in a second: the median of its result divided by the seconds that it took."""
     rates = []
     for _ in range(runs):
         started = time.perf_counter()

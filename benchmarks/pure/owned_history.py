@@ -34,7 +34,7 @@ PROFILE = MemberProfile(
 
 
 def topic_record(partitions: int) -> Record:
-    """The cluster's event of the topic, at position 1."""
+    """The record of the cluster's event that creates the topic, at position 1."""
     payload = f'{{"name":"{TOPIC}","partitions":{partitions}}}'.encode()
     return Record(
         position=1,
@@ -62,7 +62,7 @@ class OwnedGroup:
         self._settle()
 
     def commits(self) -> None:
-        """Every member commits an offset for each of its partitions."""
+        """Let every member commit an offset for each of its partitions."""
         self._offset += 10
         for number, member_id in enumerate(self._group.members):
             owned = range(number, self._partitions, len(self._group.members))
@@ -78,7 +78,7 @@ class OwnedGroup:
             self._now_ms += 100
 
     def rebalance(self, *, expires: bool) -> None:
-        """The oldest member leaves or expires, and a new one joins."""
+        """Let the oldest member leave or expire, and a new one join."""
         oldest = next(iter(self._group.members))
         if expires:
             last_seen_ms, self._now_ms = self._now_ms, self._now_ms + 45_000
@@ -98,7 +98,7 @@ class OwnedGroup:
         self._settle()
 
     def _settle(self) -> None:
-        """Every member joins again, and syncs; the leader assigns the partitions in turn."""
+        """Let every member join again and sync; the leader assigns the partitions in turn."""
         while self._group.join_phase:
             before = self._group.event_number
             for member_id, member in list(self._group.members.items()):
@@ -157,7 +157,7 @@ class OwnedGroup:
 
 
 def owned_history(members: int, partitions: int, events: int, rebalance_every: int = 200) -> list[Record]:
-    """The records of one group, exactly `events` of them."""
+    """The records of one group, exactly `events` of them, with a rebalance after each `rebalance_every`."""
     group, expiries = OwnedGroup(members, partitions), 0
     while len(group.records) < events:
         before = len(group.records)
@@ -169,7 +169,10 @@ def owned_history(members: int, partitions: int, events: int, rebalance_every: i
 
 
 def copies(records: list[Record], groups: int) -> Iterator[Record]:
-    """The same history for each of several groups, one event of each in turn, after the event at position 1."""
+    """Copies of a history for several groups.
+
+    The event at position 1 comes first; then the first event of every group, the second of every group, and so on.
+    """
     for number, record in enumerate(records):
         for group in range(groups):
             yield Record(

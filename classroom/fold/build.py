@@ -10,25 +10,23 @@ from collections.abc import Iterable
 from typing import Final
 
 from regroup.classroom.fold.deadlines import armed_deadlines, deadline_facts
+from regroup.classroom.fold.holdings import holdings_of
 from regroup.classroom.fold.members import MembersBuilder
 from regroup.classroom.fold.offsets import OffsetsBuilder
 from regroup.classroom.fold.ownership import OwnershipBuilder
 from regroup.classroom.fold.phases import PhasesBuilder
 from regroup.classroom.fold.sessions import SessionsBuilder
+from regroup.classroom.kinds import changed_members, members_of, reader_of
 from regroup.classroom.timeline import BEFORE, ArmedDeadline, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind, MemberId
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged, decode_cause, decode_event
-from regroup.protocol.topic_ids import topic_id_bytes
 from regroup.server.cluster.events import PartitionsAdded, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.records import Record
 
 TOPIC_EVENT_TYPES: Final = ("topic-created", "partitions-added", "topic-deleted")
 """Events of the cluster that say how many partitions a topic has; every timeline needs them."""
-
-ONE_MEMBER_EVENTS: Final = (e.MemberJoined, e.MemberRejoined, e.MemberSynced, e.MemberLeft, e.MemberRemoved)
-"""Events that change the one member that they name, and no other."""
 
 
 class TimelineBuilder:
@@ -38,20 +36,20 @@ class TimelineBuilder:
         """`group` is the group at the position up to which events have been trimmed, if any have."""
         self._group = group or Group(group_id=group_id)
         self._is_trimmed = trimmed_through is not None
-        self._has_consumer_protocol = self._group.kind is GroupKind.CONSUMER
         self._began = self._last = trimmed_through
         self._moments: list[TimelineMoment] = []
-        self._protocol_type = self._group.protocol_type
-        self._members_of_last: tuple[MemberId, ...] = tuple(self._group.members)
+        self._protocol_type = self._group.shown_protocol_type
+        self._members_of_last: tuple[MemberId, ...] = tuple(members_of(self._group))
         self._ownership, self._members, self._phases = OwnershipBuilder(), MembersBuilder(), PhasesBuilder()
+        self._holdings = holdings_of(self._ownership)
         self._offsets = OffsetsBuilder()
         self._sessions = SessionsBuilder()
-        self._topic_ids: dict[bytes, str] = {}
         self._deadline_facts: tuple[object, ...] = ()
         self._deadlines: tuple[ArmedDeadline, ...] = ()
         if trimmed_through is not None:
             self._offsets.begin_with(self._group, trimmed_through)
-            self._ownership.begin_with(self._group, trimmed_through, BEFORE)
+            self._holdings[self._group.kind].begin_with(self._group)
+            self._ownership.update(trimmed_through, BEFORE)
             self._members.begin_with(self._group, trimmed_through)
             self._phases.begin_with(self._group, trimmed_through)
             self._sessions.begin_with(self._group, trimmed_through)
@@ -77,11 +75,6 @@ class TimelineBuilder:
         return len(self._moments)
 
     @property
-    def has_consumer_protocol(self) -> bool:
-        """Whether the group was one of the consumer protocol (KIP-848), which timelines do not show."""
-        return self._has_consumer_protocol
-
-    @property
     def has_history(self) -> bool:
         """Whether there is anything of the group to show."""
         return self._began is not None
@@ -105,7 +98,7 @@ class TimelineBuilder:
             ownership=self._ownership.spans(),
             offsets=self._offsets.steps(),
             sessions=self._sessions.sessions(),
-            topic_ids=dict(self._topic_ids),
+            topic_names=dict(self._ownership.topic_names),
         )
 
     def _on_topic(self, record: Record) -> None:
@@ -114,8 +107,7 @@ class TimelineBuilder:
         point = Point(record.position, record.at_ms)
         match decode_cluster_event(record):
             case TopicCreated(name=name, partitions=partitions, topic_id=topic_id):
-                self._topic_ids[topic_id_bytes(topic_id)] = name
-                self._ownership.on_topic(name, partitions, point, record.type)
+                self._ownership.on_topic(name, partitions, point, record.type, topic_id)
             case PartitionsAdded(name=name, partitions=partitions):
                 self._ownership.on_topic(name, partitions, point, record.type)
             case TopicDeleted(name=name):
@@ -124,21 +116,24 @@ class TimelineBuilder:
     def _on_event(self, record: Record) -> None:
         event, before = decode_event(record), self._group
         after = self._group = evolve(before, event)
-        self._has_consumer_protocol = self._has_consumer_protocol or after.kind is GroupKind.CONSUMER
         point = Point(record.position, record.at_ms)
         self._began, self._last = self._began or point, point
-        self._protocol_type = after.protocol_type or self._protocol_type
+        self._protocol_type = after.shown_protocol_type or self._protocol_type
         changed = changed_members(event, before, after)
-        self._ownership.on_event(event, before, after, changed, point, record.type)
+        self._holdings[after.kind].on_event(event, before, after, changed)
+        self._ownership.update(point, record.type)
         self._members.on_event(event, before, after, changed, point, record.type)
         self._phases.on_event(event, before, after, point, record.type)
         self._offsets.on_event(event, before, after, point)
         self._sessions.on_event(event, before, after, changed, point)
-        if any((each in before.members) != (each in after.members) for each in changed):
-            self._members_of_last = tuple(after.members)
-        self._moments.append(self._moment(record, event, after))
+        former, present = members_of(before), members_of(after)
+        if any((each in former) != (each in present) for each in changed):
+            self._members_of_last = tuple(present)
+        joined = len(present) > len(former)
+        self._moments.append(self._moment(record, event, after, joined=joined))
 
-    def _moment(self, record: Record, event: e.Event, after: Group) -> TimelineMoment:
+    def _moment(self, record: Record, event: e.Event, after: Group, *, joined: bool) -> TimelineMoment:
+        reader = reader_of(after)
         return TimelineMoment(
             position=record.position,
             event_number=record.event_number,
@@ -147,28 +142,23 @@ class TimelineBuilder:
             type=record.type,
             event=event,
             cause=decode_cause(record),
-            state=after.state,
-            generation_id=after.generation_id,
-            leader_id=after.leader_id,
+            state=reader.state(after),
+            generation_id=reader.number(after),
+            leader_id=reader.leader_id(after),
             members=self._members_of_last,
             deadlines=self._armed_deadlines(after),
+            kind=reader.kind,
+            joined=joined,
         )
 
     def _armed_deadlines(self, after: Group) -> tuple[ArmedDeadline, ...]:
-        """Most events leave the deadlines as they are."""
+        """Most events leave the deadlines of a classic group as they are."""
+        if after.kind is not GroupKind.CLASSIC:
+            return armed_deadlines(after)
         facts = deadline_facts(after)
         if facts != self._deadline_facts:
             self._deadline_facts, self._deadlines = facts, armed_deadlines(after)
         return self._deadlines
-
-
-def changed_members(event: e.Event, before: Group, after: Group) -> Iterable[MemberId]:
-    """The members that an event may have changed, added or removed."""
-    if before.members is after.members:
-        return ()
-    if isinstance(event, ONE_MEMBER_EVENTS):
-        return (event.member_id,)
-    return dict.fromkeys((*before.members, *after.members))
 
 
 def timeline_of(group_id: str, records: Iterable[Record]) -> GroupTimeline:

@@ -1,12 +1,10 @@
-"""The deadlines that run after an event, as far as events say: those of phases, of pending member ids and appends."""
+"""The deadlines that run after an event, as far as events say: all but session timeouts."""
 
 from functools import lru_cache
 from typing import Final
 
-from msgspec.structs import replace
-
+from regroup.classroom.kinds import reader_of
 from regroup.classroom.timeline import ArmedDeadline
-from regroup.coordinator.classic.deadlines import deadlines
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import Group, MemberId
 
@@ -14,13 +12,14 @@ WHAT_FOLLOWS: Final = {
     DeadlineKind.JOIN_PHASE: "the join phase ends with the members that have sent JoinGroup",
     DeadlineKind.SYNC_PHASE: "the members that have not sent SyncGroup are removed",
     DeadlineKind.PENDING_JOIN: "the member id is removed, because it was not used",
+    DeadlineKind.REVOCATION: "the member is removed, because it has not given up its partitions",
     DeadlineKind.LOG_APPEND: "the requests that wait for the log are refused",
 }
 INITIAL_JOIN_PHASE: Final = "the join phase ends, or goes on if members joined and time remains"
 
 
 def deadline_facts(group: Group) -> tuple[object, ...]:
-    """What the deadlines of a group follow from: while it is the same, they are."""
+    """What the deadlines of a classic group follow from: while it is the same, they are."""
     has_pending_syncs = bool(group.pending_sync_members)
     return (
         group.state,
@@ -34,10 +33,7 @@ def deadline_facts(group: Group) -> tuple[object, ...]:
 def armed_deadlines(group: Group) -> tuple[ArmedDeadline, ...]:
     """The running deadlines, the earliest first. Session timeouts count from when a member was last seen, which is in
     no event, so they are left out."""
-    if not (group.join_phase or group.pending_sync_members or group.pending_join_members or group.pending_appends):
-        return ()
-    # The deadlines of members are those that need to be left out.
-    running = sorted(deadlines(replace(group, members={}), {}))
+    running = sorted(reader_of(group).deadlines(group))
     return tuple([_armed(each.kind, each.at_ms, each.member_id, _follows(group, each.kind)) for each in running])
 
 

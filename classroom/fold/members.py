@@ -1,13 +1,18 @@
 """The lanes of members and the requests that the coordinator held for them, built while events are folded."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec.structs import replace
 
 from regroup.classroom.fold.names import member_names
+from regroup.classroom.kinds import AnyMember, Awaited, awaited_by, members_of
 from regroup.classroom.timeline import BEFORE, HeldRequest, Lane, Point
 from regroup.coordinator import events as e
-from regroup.coordinator.group import AwaitedResponse, Group, Member, MemberId
+from regroup.coordinator.consumer.events import StaticConsumerReplaced
+from regroup.coordinator.group import AwaitedResponse, Group, MemberId
+
+REPLACEMENTS: Final = (e.StaticMemberReplaced, StaticConsumerReplaced)
 
 
 class MembersBuilder:
@@ -21,22 +26,23 @@ class MembersBuilder:
 
     def begin_with(self, group: Group, point: Point) -> None:
         """Begin with a group in the middle of its history."""
-        for member in group.members.values():
+        for member in members_of(group).values():
             self._begin_lane(member, point, BEFORE)
-            if member.awaiting:
-                self._begin_held(member.member_id, member.awaiting, point)
+            if awaited := awaited_by(member):
+                self._begin_held(member.member_id, awaited, point)
 
     def on_event(
         self, event: e.Event, before: Group, after: Group, changed: Iterable[MemberId], point: Point, event_type: str
     ) -> None:
         """Take in an event; `changed` names the members that it may have changed."""
+        present, earlier = members_of(after), members_of(before)
         for member_id in changed:
-            member, former = after.members.get(member_id), before.members.get(member_id)
+            member, former = present.get(member_id), earlier.get(member_id)
             if former is not None and member is None:
                 index = self._open_lanes.pop(member_id)
                 self._lanes[index] = replace(self._lanes[index], ended=point, ended_by=event_type)
             elif former is None and member is not None:
-                replaced = event.replaced_member_id if isinstance(event, e.StaticMemberReplaced) else None
+                replaced = event.replaced_member_id if isinstance(event, REPLACEMENTS) else None
                 self._begin_lane(member, point, event_type, replaced)
             self._follow_held(member_id, former, member, point, event_type)
         match event:
@@ -50,7 +56,7 @@ class MembersBuilder:
     def held_requests(self) -> tuple[HeldRequest, ...]:
         return tuple(self._held)
 
-    def _begin_lane(self, member: Member, point: Point, began_by: str, replaces: MemberId | None = None) -> None:
+    def _begin_lane(self, member: AnyMember, point: Point, began_by: str, replaces: MemberId | None = None) -> None:
         self._open_lanes[member.member_id] = len(self._lanes)
         profile = member.profile
         self._lanes.append(
@@ -68,10 +74,10 @@ class MembersBuilder:
         )
 
     def _follow_held(
-        self, member_id: MemberId, former: Member | None, member: Member | None, point: Point, event_type: str
+        self, member_id: MemberId, former: AnyMember | None, member: AnyMember | None, point: Point, event_type: str
     ) -> None:
         """End and begin what is held for one member. A JoinGroup that is sent again while held goes on as one."""
-        was_held, is_held = former and former.awaiting, member and member.awaiting
+        was_held, is_held = awaited_by(former), awaited_by(member)
         if was_held == is_held:
             return
         if was_held:
@@ -80,7 +86,7 @@ class MembersBuilder:
         if is_held:
             self._begin_held(member_id, is_held, point)
 
-    def _begin_held(self, member_id: MemberId, response: AwaitedResponse, point: Point) -> None:
+    def _begin_held(self, member_id: MemberId, response: Awaited, point: Point) -> None:
         self._open_held[member_id] = len(self._held)
         self._held.append(HeldRequest(member_id=member_id, response=response, began=point))
 

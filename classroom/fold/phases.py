@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from regroup.classroom.kinds import reader_of
 from regroup.classroom.timeline import GenerationSpan, Point, Rebalance, StateSpan
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group, GroupState
@@ -17,27 +18,32 @@ class PhasesBuilder:
 
     def begin_with(self, group: Group, point: Point) -> None:
         """Begin with a group in the middle of its history."""
-        self._states.append(StateSpan(state=group.state, began=point))
-        if group.generation_id:
+        reader = reader_of(group)
+        self._states.append(StateSpan(state=reader.state(group), began=point))
+        if reader.number(group):
             self._begin_generation(group, point)
-        if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
+        if reader.is_rebalancing(group):
             self._rebalances.append(Rebalance(began=point, starts=(point,)))
 
     def on_event(self, event: e.Event, before: Group, after: Group, point: Point, event_type: str) -> None:
         """Take in an event of the group."""
-        if after.state is not before.state or not self._states:
+        reader, former = reader_of(after), reader_of(before)
+        state = reader.state(after)
+        if state != former.state(before) or not self._states:
             self._end_state(point)
-            self._states.append(StateSpan(state=after.state, began=point))
-        if after.generation_id != before.generation_id or isinstance(event, e.CoordinatorLoaded):
+            self._states.append(StateSpan(state=state, began=point))
+        is_other_kind = reader is not former
+        if reader.number(after) != former.number(before) or is_other_kind or isinstance(event, e.CoordinatorLoaded):
             self._end_generation(point)
-            if after.generation_id:
+            if reader.number(after):
                 self._begin_generation(after, point)
-        match event:
-            case e.AssignmentCommitted() if self._generations:
-                self._generations[-1] = replace(self._generations[-1], assigned=point)
-            case e.RebalanceStarted():
-                self._start_rebalance(point)
-        if after.state not in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
+        assignor = reader.gives_assignment(event)
+        if assignor is not None and self._generations:
+            last = self._generations[-1]
+            self._generations[-1] = replace(last, assigned=point, protocol_name=assignor or last.protocol_name)
+        if reader.starts_rebalance(event, after):
+            self._start_rebalance(point)
+        if not reader.is_rebalancing(after):
             self._end_rebalance(point, event_type)
 
     def states(self) -> tuple[StateSpan, ...]:
@@ -54,14 +60,15 @@ class PhasesBuilder:
             self._states[-1] = replace(self._states[-1], ended=point)
 
     def _begin_generation(self, group: Group, point: Point) -> None:
+        reader = reader_of(group)
         self._generations.append(
             GenerationSpan(
-                generation_id=group.generation_id,
-                leader_id=group.leader_id,
-                protocol_name=group.protocol_name,
-                members=tuple(group.members),
+                generation_id=reader.number(group),
+                leader_id=reader.leader_id(group),
+                protocol_name=reader.protocol_name(group),
+                members=tuple(reader.members(group)),
                 began=point,
-                assigned=point if group.state is GroupState.STABLE else None,
+                assigned=point if reader.state(group) == GroupState.STABLE else None,
             )
         )
 

@@ -24,7 +24,7 @@ from regroup.assignors.interface import (
 )
 from regroup.assignors.range_assignor import RangeAssignor
 from regroup.assignors.registry import assign_checked
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.runs.conditions import ConditionResult
 from regroup.classroom.lessons.runs.run import RunRefused, run_scenario

@@ -6,18 +6,20 @@ problems = lesson_problems(read_lesson(text))         ["line 31, question.measur
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.assignor_task import OWN_ASSIGNOR, PROPERTIES, OwnAssignor
-from regroup.classroom.lessons.format.language import Language, LessonText, names_in
+from regroup.classroom.lessons.format.language import LessonText, names_in
 from regroup.classroom.lessons.format.parts import FOUND, RESERVED_NAMES, Lesson, RunCondition
 from regroup.classroom.lessons.format.reading import at_line
 from regroup.classroom.lessons.questions import right_options, tolerance_of
 from regroup.classroom.lessons.runs.conditions import condition_problems
 from regroup.classroom.lessons.runs.measures import CannotMeasure, measure_kind, measure_problems, measure_value
-from regroup.classroom.lessons.runs.moments import find_moment, selector_problems, selector_text
+from regroup.classroom.lessons.runs.moments import find_explained, selector_problems, selector_text
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, bound_problems, run_scenario
 from regroup.classroom.lessons.settings import placeholders, plan_of_task, setting_problems, task_scenario
 from regroup.classroom.lessons.tasks import run_task
 from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.validation import CONSUMER
 from regroup.lab.plan.yaml_format import InvalidScenario
 from regroup.lab.planted_bugs.registry import UnknownBug, bug_named
 
@@ -60,11 +62,25 @@ def _static_problems(lesson: Lesson) -> Iterator[_Problem]:
         for problem in measure_problems(measure, plan):
             yield _Problem(f"values.{name}", problem)
     yield from _question_problems(lesson)
+    yield from _group_problems(lesson)
     for index, moment in enumerate(parts.moments):
+        if moment.group not in ("", parts.beside):
+            yield _Problem(f"moments[{index}]", f"the group {moment.group!r} is neither shown nor `beside`")
         for problem in selector_problems(moment, tuple(plan.members)):
             yield _Problem(f"moments[{index}]", problem)
     yield from _task_problems(lesson)
     yield from _text_problems(lesson)
+
+
+def _group_problems(lesson: Lesson) -> Iterator[_Problem]:
+    """Pictures are of the classic protocol, and the sentences of the group beside are of the consumer protocol."""
+    protocols: dict[str, set[str]] = {}
+    for member in lesson.plan.members.values():
+        protocols.setdefault(member.group, set()).add(member.protocol)
+    if CONSUMER in protocols.get(lesson.parts.group, ()):
+        yield _Problem("group", "its members have the protocol consumer, which no picture shows; name it as `beside`")
+    if lesson.parts.beside and protocols.get(lesson.parts.beside) != {CONSUMER}:
+        yield _Problem("beside", f"{lesson.parts.beside!r} is no group whose members all have the protocol consumer")
 
 
 def _bug_problems(path: str, bug: str) -> Iterator[_Problem]:
@@ -192,7 +208,7 @@ def _run_problems(lesson: Lesson, run: LessonRun) -> Iterator[_Problem]:
             yield _Problem(f"values.{name}", str(error))
     yield from _answer_problems(lesson, run)
     for index, moment in enumerate(parts.moments):
-        if find_moment(run, moment) is None:
+        if find_explained(run, moment) is None:
             yield _Problem(f"moments[{index}]", f"the run has no such moment: {selector_text(moment)}")
     for sentence in run.outcome.verdict.sentences if not parts.bug else ():
         yield _Problem("scenario", f"the run violates an invariant or an expectation: {sentence}")

@@ -8,11 +8,12 @@ task_document(result)                       the result of a task
 
 from typing import Any
 
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers
 from regroup.classroom.lessons.progress import Progress
-from regroup.classroom.lessons.questions import check_answer, question_kind, right_answer_text
+from regroup.classroom.lessons.questions import check_answer, question_kind, skipped_answer
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
 from regroup.classroom.lessons.runs.run import LessonRun, record_scenario, run_scenario
@@ -87,8 +88,7 @@ def answer_document(taken: Lesson, run: LessonRun, answer: str | None, language:
     """
     replay = {"replay": [line._asdict() for line in replay_lines(taken, run, language)]}
     if answer is None:
-        right = right_answer_text(taken, run, language)
-        return {"is_right": None, "right_answer": right, "because": "", "explanation": ""} | replay
+        return skipped_answer(taken, run, language)._asdict() | replay
     try:
         result = check_answer(taken, run, answer, language)
     except UnreadableAnswer as error:

@@ -1,7 +1,7 @@
 """What a learner has done, kept in one small JSON file.
 
 progress = load_progress(path)
-save_progress(path, progress.with_answer("one-consumer", is_right=True))
+save_progress(path, progress.with_answer("one-consumer", Answered.RIGHT))
 """
 
 import os
@@ -20,6 +20,13 @@ class Answered(Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
+    SKIPPED = "skipped"
+    """It was left, and the right answer was shown."""
+
+    @classmethod
+    def of(cls, is_right: bool | None) -> "Answered":
+        """By the verdict on an answer; None is that of a question that was left."""
+        return cls.SKIPPED if is_right is None else cls.RIGHT if is_right else cls.WRONG
 
 
 class LessonProgress(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,11 +47,10 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
         """What was done in a lesson."""
         return self.lessons.get(lesson_id, LessonProgress())
 
-    def with_answer(self, lesson_id: str, *, is_right: bool) -> "Progress":
-        """The progress after an answer. The first answer counts."""
+    def with_answer(self, lesson_id: str, answered: Answered) -> "Progress":
+        """The progress after an answer, or after the question was left. What was first counts."""
         before = self.of(lesson_id)
-        answered = before.question or (Answered.RIGHT if is_right else Answered.WRONG)
-        return self._with(lesson_id, msgspec.structs.replace(before, question=answered))
+        return self._with(lesson_id, msgspec.structs.replace(before, question=before.question or answered))
 
     def with_solved_task(self, lesson_id: str) -> "Progress":
         """The progress after a task was solved."""

@@ -2,7 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import filled_in, in_language
 from regroup.classroom.lessons.format.parts import ANSWER, Lesson, Question, QuestionOption, RunCondition
 from regroup.classroom.lessons.runs.answers import (
     AnswerKind,
@@ -25,10 +26,11 @@ LETTERS: Final = "abcdefghij"
 class AnswerResult(NamedTuple):
     """What is said about an answer."""
 
-    is_right: bool
+    is_right: bool | None
+    """None for a question that was left."""
     right_answer: str
     because: str
-    """About the chosen option; empty where nothing is to be said."""
+    """About the chosen option, or the right one of a question that was left; empty where nothing is to be said."""
     explanation: str
 
 
@@ -85,12 +87,27 @@ def check_answer(lesson: Lesson, run: LessonRun, answer: str, language: Language
     return AnswerResult(is_right, values[ANSWER], because, explanation)
 
 
+def skipped_answer(lesson: Lesson, run: LessonRun, language: Language) -> AnswerResult:
+    """What is said about a question that was left: the right answer, and why."""
+    question, values, because = lesson.parts.question, text_values(lesson, run, language), ""
+    if question.measure is None:
+        right = question.options[right_options(question, run)[0]]
+        because = filled_in(in_language(right.because, language), values)
+    return AnswerResult(None, values[ANSWER], because, filled_in(in_language(question.explain, language), values))
+
+
 def read_answer(lesson: Lesson, answer: str) -> AnswerValue:
-    """The value of an answer, or the index of the option that it names; it needs no run. Raises UnreadableAnswer."""
+    """The value of an answer, or the index of the option that it names; it needs no run.
+
+    Raises UnreadableAnswer, also for an empty answer: it may be a key pressed too early, and only a file means none.
+    """
     question = lesson.parts.question
     if question.measure is None:
         return parse_choice(answer, len(question.options))
-    return parse_answer(measure_kind(question.measure), answer, known_names(lesson.plan))
+    kind = measure_kind(question.measure)
+    if not answer.strip():
+        raise UnreadableAnswer(kind)
+    return parse_answer(kind, answer, known_names(lesson.plan))
 
 
 def parse_choice(text: str, options: int) -> int:

@@ -1,11 +1,13 @@
 """The replay of a run: the sentences of its story, what the scenario did, and the notes of the lesson beside them."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
-from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.chinese import chinese_step
+from regroup.classroom.lessons.format.language import filled_in, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.questions import text_values
 from regroup.classroom.lessons.runs.moments import (
@@ -17,12 +19,12 @@ from regroup.classroom.lessons.runs.moments import (
     REVOKED,
     STEP,
     RunMoment,
-    find_moment,
+    find_explained,
     run_moments,
 )
 from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.classroom.sentences import sentence_of
-from regroup.classroom.story import story_lines
+from regroup.classroom.story import StoryLine, story_lines
 from regroup.classroom.wording import MemberNames, partitions_text
 
 
@@ -41,41 +43,67 @@ class ReplayLine(NamedTuple):
 
 
 def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[ReplayLine]:
-    """The lines of the replay in the order of time. Each note of the lesson stands at its moment."""
-    notes = notes_of(lesson, run, language)
-    sentences = _sentences_by_position(run, language)
-    lines = []
+    """The lines of the replay in the order of time. Each note stands at its moment; how the groups end is said last."""
+    groups = [run, *([run.of_group(lesson.parts.beside)] if lesson.parts.beside else [])]
+    lines: list[ReplayLine] = []
+    ends: list[ReplayLine] = []
+    for each in groups:
+        notes = notes_of(lesson, run, language, "" if each is run else lesson.parts.beside)
+        *story, end = story_lines(each.timeline, language=language)
+        said = _group_lines(each, story, notes, language)
+        ends.append(ReplayLine(0, end.text, end.position))
+        if each is not run:
+            said, ends[-1] = (
+                map(partial(_beside, run, lesson.parts.beside), said),
+                _beside(run, lesson.parts.beside, ends[-1]),
+            )
+        lines += said
+    lines.sort(key=lambda line: line.at_ms)
+    return [*lines, *(each._replace(at_ms=lines[-1].at_ms) for each in ends)]
+
+
+def _group_lines(
+    run: LessonRun, story: Iterable[StoryLine], notes: Mapping[int, str], language: Language
+) -> Iterator[ReplayLine]:
+    """The lines about one group, without its end."""
+    sentences = _by_position(story)
     for moment in run_moments(run):
         note = notes.get(moment.index, "")
         if moment.event is not None:
             texts = sentences.pop(moment.position, [])
             if not texts and note:
                 texts = [event_text(moment, run, language)]
-            lines += [
-                ReplayLine(moment.at_ms, text, moment.position, note if number == 0 else "")
-                for number, text in enumerate(texts)
-            ]
+            for number, text in enumerate(texts):
+                yield ReplayLine(moment.at_ms, text, moment.position, note if number == 0 else "")
         elif moment.name == STEP or note:
-            text = other_text(moment, language)
-            lines.append(ReplayLine(moment.at_ms, text, moment.position, note, moment.name == STEP))
-    return lines
+            yield ReplayLine(moment.at_ms, other_text(moment, language), moment.position, note, moment.name == STEP)
 
 
-def notes_of(lesson: Lesson, run: LessonRun, language: Language) -> dict[int, str]:
-    """The notes of a lesson by the index of their moment; several notes of one moment are one text."""
+def _beside(run: LessonRun, group: str, line: ReplayLine) -> ReplayLine:
+    """A line about the group beside the one that is shown; its place in the pictures is that of its time."""
+    text = line.text if line.is_step else f"{group}: {line.text}"
+    return line._replace(text=text, position=run.timeline.position_at(run.epoch_ms(line.at_ms)))
+
+
+def notes_of(lesson: Lesson, run: LessonRun, language: Language, beside: str = "") -> dict[int, str]:
+    """The notes of a lesson by the index of their moment; several notes of one moment are one text.
+
+    They are those of the group that is shown, or of the one beside it.
+    """
     values, notes = text_values(lesson, run, language), dict[int, str]()
     for explained in lesson.parts.moments:
-        moment = find_moment(run, explained)
+        if explained.group != beside:
+            continue
+        moment = find_explained(run, explained)
         if moment is not None:
             note = filled_in(in_language(explained.note, language), values)
             notes[moment.index] = "\n\n".join(filter(None, (notes.get(moment.index), note)))
     return notes
 
 
-def _sentences_by_position(run: LessonRun, language: Language) -> dict[int, list[str]]:
+def _by_position(story: Iterable[StoryLine]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
-    is_english = language is Language.ENGLISH
-    for line in story_lines(run.timeline) if is_english else chinese_story(run.timeline):
+    for line in story:
         found[line.position].append(line.text)
     return found
 
@@ -83,11 +111,10 @@ def _sentences_by_position(run: LessonRun, language: Language) -> dict[int, list
 def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
     """The sentence of an event that a story leaves out; its type if it has none."""
     assert moment.event is not None
-    names = MemberNames(run.timeline.names)
-    sentence = sentence_of if language is Language.ENGLISH else chinese_moment
+    names = MemberNames(run.timeline.names_of_ids)
     texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
     text = texts[0 if language is Language.ENGLISH else 1]
-    return sentence(moment.event, names) or text.format(member=moment.member)
+    return sentence_of(moment.event, names, language) or text.format(member=moment.member)
 
 
 def other_text(moment: RunMoment, language: Language) -> str:
@@ -130,5 +157,5 @@ OTHER_TEXTS: Final = {
 def unexplained(lesson: Lesson, run: LessonRun) -> Iterator[int]:
     """The indexes of the lesson's moments that did not come in its run."""
     for index, explained in enumerate(lesson.parts.moments):
-        if find_moment(run, explained) is None:
+        if find_explained(run, explained) is None:
             yield index

@@ -8,7 +8,7 @@ import yaml
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import offering
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.parts import Lesson, Setting
 from regroup.classroom.lessons.questions import parse_choice
 from regroup.classroom.lessons.runs.answers import AnswerKind, UnreadableAnswer, parse_answer
@@ -32,6 +32,10 @@ class SettingRefused(ValueError):
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
         self.name = name
+
+
+class NoSuchSetting(SettingRefused):
+    """A setting that the task does not have, which no form of it sends."""
 
 
 def parse_setting(name: str, setting: Setting, text: str, language: Language) -> str:

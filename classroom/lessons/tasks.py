@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.runs.conditions import ConditionResult, check_condition
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
-from regroup.classroom.lessons.settings import SettingRefused, bug_of_task, parse_setting, plan_of_task
+from regroup.classroom.lessons.settings import NoSuchSetting, SettingRefused, bug_of_task, parse_setting, plan_of_task
 from regroup.lab.plan.yaml_format import InvalidScenario
 
 
@@ -41,7 +42,7 @@ def chosen_values(lesson: Lesson, values: Mapping[str, str], language: Language)
     settings = lesson.parts.task.settings
     for name in values:
         if name not in settings:
-            raise SettingRefused(name, f"unknown setting {name!r}; the task has {', '.join(settings)}")
+            raise NoSuchSetting(name, f"unknown setting {name!r}; the task has {', '.join(settings)}")
     return {name: parse_setting(name, each, str(values.get(name, "")), language) for name, each in settings.items()}
 
 

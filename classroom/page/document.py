@@ -6,6 +6,9 @@ document = page_document(timeline, after=120)        what has changed since posi
 Positions of spans are those of events in the store. A document with `after` has the later moments, and the spans that
 had not ended at that position; the page replaces its open spans by these. Lanes, and what was recorded beside the
 events, are always whole.
+
+A sentence is a pattern, which stands in the document once in each language, and its names and numbers: so a page
+has all languages, and is no larger than with one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +16,16 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from regroup.classroom.page.columns import PointTable, SpanColumns, StringTable, differences
+from regroup.classroom.kinds import AWAITED_NAMES, READERS, reconciliation_of
+from regroup.classroom.page.columns import (
+    OPEN,
+    PatternTable,
+    PhraseTable,
+    PointTable,
+    SpanColumns,
+    StringTable,
+    differences,
+)
 from regroup.classroom.page.event_json import EventTexts
 from regroup.classroom.page.recordings import (
     exchange_columns,
@@ -23,8 +35,9 @@ from regroup.classroom.page.recordings import (
     session_spans,
 )
 from regroup.classroom.page.totals import totals_of
+from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
-from regroup.classroom.sentences import moment_sentence
+from regroup.classroom.sentences import cause_phrase, whole_sentence
 from regroup.classroom.timeline import (
     ArmedDeadline,
     GenerationSpan,
@@ -38,13 +51,12 @@ from regroup.classroom.timeline import (
     TimelineMoment,
 )
 from regroup.classroom.wording import MemberNames
-from regroup.coordinator.classic.transitions import TRANSITIONS
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
-from regroup.server.explanation.causes import cause_text
+from regroup.coordinator.group import GroupKind, MemberId
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of the document; the page refuses another one."""
-API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
+AWAY: Final = "away"
+"""Stands for the state of a static member that has left and is expected to return."""
 NO_MESSAGES: Final[Mapping[int, ExchangeMessages]] = {}
 Span = TypeVar("Span", GenerationSpan, HeldRequest, PartitionSpan, Rebalance, StateSpan)
 
@@ -70,6 +82,8 @@ class DocumentWriter:
         self._timeline, self._after, self._messages = timeline, after, messages
         self._moments = [moment for moment in timeline.moments if moment.position > after]
         self._strings = StringTable()
+        self._patterns = PatternTable(self._strings)
+        self._phrases = PhraseTable(self._patterns)
         self._points = PointTable(moment.position for moment in timeline.moments)
         self._texts = EventTexts([lane.member_id for lane in timeline.lanes], self._strings)
 
@@ -84,9 +98,10 @@ class DocumentWriter:
             "began": timeline.began,
             "last": timeline.last,
             "trimmed": timeline.is_trimmed,
-            "stateMachine": state_machine(),
+            "kind": timeline.kind,
+            "stateMachine": state_machine(timeline.kind),
             "recorded": recorded_facts(timeline),
-            "exchanges": exchange_columns(timeline.exchanges, self._strings, self._messages),
+            "exchanges": exchange_columns(timeline.exchanges, self._strings, self._phrases, self._messages),
             "views": self._views(),
             "sessions": self._sessions(),
             "totals": totals_of(timeline),
@@ -97,19 +112,26 @@ class DocumentWriter:
             "generations": self._generations(self._changed(timeline.generations)),
             "rebalances": self._rebalances(self._changed(timeline.rebalances)),
             "deadlines": self._deadlines(),
+            "steps": self._steps(),
             "ownership": self._ownership(),
             "offsets": self._offsets(),
             "logEnds": log_end_columns(timeline, self._strings),
             "reads": repeated_read_columns(timeline, self._strings),
         }
-        return parts | {"strings": self._strings.strings(), "points": self._points.further()}
+        return parts | {
+            "phrases": self._phrases.phrases(),
+            "patterns": self._patterns.patterns(),
+            "strings": self._strings.strings(),
+            "points": self._points.further(),
+        }
 
     def _changed(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans that the page does not have in their present form."""
         return (each for each in spans if each.ended is None or each.ended.position > self._after)
 
     def _moment_columns(self) -> dict[str, Any]:
-        moments, string, names = self._moments, self._strings, MemberNames(self._timeline.names)
+        moments, string, names = self._moments, self._strings, MemberNames(self._timeline.names_of_ids)
+        sentences = [self._patterns(whole_sentence(moment, names)) for moment in moments]
         return {
             "position": list(differences(moment.position for moment in moments)),
             "at": list(differences(moment.at_ms for moment in moments)),
@@ -119,10 +141,11 @@ class DocumentWriter:
             "state": [string(moment.state) for moment in moments],
             "generation": [moment.generation_id for moment in moments],
             "leader": [string(moment.leader_id) for moment in moments],
-            "sentence": [moment_sentence(moment, names) for moment in moments],
+            "sentence": [number for number, *_ in sentences],
+            "values": [value for _, *values in sentences for value in values],
             "event": [self._texts.event(moment) for moment in moments],
             "cause": [string(self._texts.cause(moment)) for moment in moments],
-            "causeText": [string(_cause_text(moment)) for moment in moments],
+            "causeText": [self._phrases(cause_phrase(each.cause) if each.cause else "") for each in moments],
             "deadline": [string(moment.cause.deadline if moment.cause else "") for moment in moments],
         }
 
@@ -151,7 +174,7 @@ class DocumentWriter:
         for each in requests:
             spans.add(each.began, each.ended)
             member.append(self._strings(each.member_id))
-            api.append(self._strings(API_NAMES[each.response]))
+            api.append(self._strings(AWAITED_NAMES[each.response]))
         return {"member": member, "api": api, "began": spans.began, "length": spans.length}
 
     def _states(self, states: Iterable[StateSpan]) -> dict[str, list[int]]:
@@ -196,12 +219,28 @@ class DocumentWriter:
                 columns["kind"].append(self._strings(armed.kind))
                 columns["at"].append(armed.at_ms)
                 columns["member"].append(self._strings(armed.member_id))
-                columns["follows"].append(self._strings(armed.follows))
+                columns["follows"].append(self._phrases(known_text(armed.follows, FOLLOWS)))
         return columns | {"began": spans.began, "length": spans.length}
+
+    def _steps(self) -> dict[str, list[int]]:
+        """The states and epochs of the members of a consumer group, from each position on; always all of them."""
+        columns: dict[str, list[int]] = {"member": [], "position": [], "state": [], "epoch": []}
+        for member_id, session in self._timeline.sessions.items():
+            before: tuple[str, int] | None = None
+            for position, member in session.changes:
+                step = reconciliation_of(member)
+                now = (AWAY if step.is_away else step.state.name, step.epoch) if step else None
+                if now is not None and now != before:
+                    columns["member"].append(self._strings(member_id))
+                    columns["position"].append(position)
+                    columns["state"].append(self._strings(now[0]))
+                    columns["epoch"].append(now[1])
+                before = now
+        return columns
 
     def _ownership(self) -> dict[str, Any]:
         """The spans of all partitions, one after the other; `rows` says which partition has how many."""
-        spans, assigned, owners, rows = SpanColumns(self._points), [], [], []
+        spans, assigned, owners, revoking, rows = SpanColumns(self._points), [], [], [], []
         sets: dict[tuple[MemberId, ...], int] = {}
         for partition, of_partition in self._timeline.ownership.items():
             changed = list(self._changed(of_partition))
@@ -211,11 +250,13 @@ class DocumentWriter:
                 spans.add(each.began, each.ended)
                 assigned.append(sets.setdefault(each.assigned_to, len(sets)))
                 owners.append(sets.setdefault(each.owners, len(sets)))
+                revoking.append(sets.setdefault(each.revoking, len(sets)) if each.revoking else OPEN)
         return {
             "rows": rows,
             "sets": [[self._strings(member_id) for member_id in each] for each in sets],
             "assigned": assigned,
             "owners": owners,
+            "revoking": revoking if any(each != OPEN for each in revoking) else [],
             "began": spans.began,
             "length": spans.length,
         }
@@ -240,7 +281,9 @@ class DocumentWriter:
             "until": [each.ended for each in found],
             "at": [each.deadline.at_ms if each.deadline else None for each in found],
             "kind": [self._strings(each.deadline.kind if each.deadline else None) for each in found],
-            "follows": [self._strings(each.deadline.follows if each.deadline else None) for each in found],
+            "follows": [
+                self._phrases(known_text(each.deadline.follows, FOLLOWS) if each.deadline else None) for each in found
+            ],
             "uncertain": [each.deadline.uncertain_ms if each.deadline else 0 for each in found],
         }
 
@@ -257,16 +300,16 @@ class DocumentWriter:
         return {"rows": rows, "position": positions, "offset": offsets}
 
 
-def _cause_text(moment: TimelineMoment) -> str:
-    return "" if moment.cause is None else cause_text(moment.cause)
-
-
-def state_machine() -> dict[str, Any]:
-    """The states of a classic group, and the transitions that the coordinator's own table allows."""
+def state_machine(kind: GroupKind) -> dict[str, Any]:
+    """The states of a group of this kind, and the transitions that the coordinator's own table allows."""
+    reader = READERS[kind]
     return {
-        "states": list(GroupState),
+        "states": list(reader.states),
         "transitions": [
-            (before, after) for before in TRANSITIONS for after in GroupState if after in TRANSITIONS[before]
+            (before, after)
+            for before in reader.transitions
+            for after in reader.states
+            if after in reader.transitions[before]
         ],
     }
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from regroup.classroom.languages import Language
 from regroup.classroom.page.document import NO_MESSAGES, encoded_document
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.timeline import GroupTimeline
@@ -97,8 +98,11 @@ def _files(
     return found
 
 
-def html_file(runs: Sequence[Run]) -> str:
-    """The page with its histories in one file. Its policy lets browsers run this script alone, and load nothing."""
+def html_file(runs: Sequence[Run], language: Language = Language.ENGLISH) -> str:
+    """The page with its histories in one file, which begins in a language and has the others too.
+
+    Its policy lets browsers run this script alone, and load nothing.
+    """
     script = "\n".join(_text(name).removeprefix('"use strict";\n') for name in SCRIPTS)
     script = f'"use strict";\n{script}'
     style = _text(STYLE)
@@ -106,7 +110,8 @@ def html_file(runs: Sequence[Run]) -> str:
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>'
     packed = base64.b64encode(gzip.compress(_data(runs), compresslevel=9, mtime=0)).decode()
     data = f'<script type="text/plain" id="data">{packed}</script>'
-    return _filled(head=head, data=data, scripts=f"<script>{script}</script>")
+    page = _filled(head=head, data=data, scripts=f"<script>{script}</script>")
+    return page.replace('<html lang="en">', f'<html lang="{language.value}">', 1)
 
 
 def _data(runs: Sequence[Run]) -> bytes:

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from regroup.classroom.incidents import MEMBER_APIS
-from regroup.classroom.page.columns import StringTable, differences
+from regroup.classroom.page.columns import PhraseTable, StringTable, differences
+from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import ArmedDeadline, ExchangeFate, GroupTimeline, TimelineExchange
@@ -15,6 +16,8 @@ from regroup.coordinator.group import MemberId
 MAX_SESSION_STEPS: Final = 200_000
 """Times at which a session may start again, multiplied by the members: of more, sessions are not shown."""
 
+RULE_REASON: Final = "fault rule: "
+HOLDING_EFFECTS: Final = frozenset({"hold", "delay"})
 MAX_LOG_ENDS: Final = 20_000
 """Ends of logs in one document."""
 
@@ -49,7 +52,10 @@ def recorded_facts(timeline: GroupTimeline) -> dict[str, Any]:
 
 
 def exchange_columns(
-    exchanges: Sequence[TimelineExchange], string: StringTable, messages: Mapping[int, ExchangeMessages]
+    exchanges: Sequence[TimelineExchange],
+    string: StringTable,
+    phrases: PhraseTable,
+    messages: Mapping[int, ExchangeMessages],
 ) -> dict[str, list[Any]]:
     """The exchanges as columns. Times but the first are distances from it; None stands for what did not happen."""
     return {
@@ -64,7 +70,8 @@ def exchange_columns(
         "api": [string(each.api) for each in exchanges],
         "error": [string(each.error) for each in exchanges],
         "fate": [string(each.fate) for each in exchanges],
-        "reason": [string(each.reason) for each in exchanges],
+        "reason": [phrases(known_text(each.reason, REASON)) for each in exchanges],
+        "held": [int(is_held_by_rule(each)) for each in exchanges],
         "count": [each.count for each in exchanges],
         "refused": [int(each.is_refused) for each in exchanges],
         "incident": [int(_is_incident(each)) for each in exchanges],
@@ -73,6 +80,12 @@ def exchange_columns(
         "request": [_text(messages, each.number, "request") for each in exchanges] if messages else [],
         "response": [_text(messages, each.number, "response") for each in exchanges] if messages else [],
     }
+
+
+def is_held_by_rule(exchange: TimelineExchange) -> bool:
+    """Whether a fault rule holds or delays it, or has done so, before the coordinator had it."""
+    effects = exchange.reason.removeprefix(RULE_REASON).split(", ")
+    return exchange.reason.startswith(RULE_REASON) and not HOLDING_EFFECTS.isdisjoint(effects)
 
 
 def _is_incident(exchange: TimelineExchange) -> bool:

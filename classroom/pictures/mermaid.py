@@ -16,6 +16,7 @@ from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import GroupTimeline, HeldRequest, PositionRange, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, partitions_text, without_control_characters
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.group import AwaitedResponse, MemberId
 from regroup.server.explanation.sentences import duration_text
 
@@ -32,6 +33,10 @@ NOTED: Final = (
     e.AppendFailed,
     e.GroupDeleted,
     e.GenerationRaised,
+    ce.GroupEpochBumped,
+    ce.TargetAssigned,
+    ce.StaticMemberAway,
+    ce.StaticConsumerReplaced,
 )
 """Events with a note beside the coordinator."""
 _MARKUP: Final = re.compile(r"[^\w .,()+/=':-]|:(?! )")
@@ -78,6 +83,11 @@ def _incident_lines(incident: Incident, member: str) -> Iterator[str]:
             yield f"    Note over {member}: {mermaid_text(incident.text)}"
 
 
+def _leaving_api(moment: TimelineMoment) -> str:
+    """LeaveGroup, or a heartbeat of the consumer protocol that says goodbye."""
+    return moment.cause.api if moment.cause is not None and moment.cause.api else "LeaveGroup"
+
+
 class MermaidPicture:
     """Writes one part of a timeline, event by event."""
 
@@ -87,7 +97,8 @@ class MermaidPicture:
         self._ids = {member_id: f"M{number}" for number, member_id in enumerate(members, start=1)}
         self._begins: dict[int, list[HeldRequest]] = defaultdict(list)
         self._ends: dict[int, list[HeldRequest]] = defaultdict(list)
-        for each in part.held_requests:
+        held = [each for each in part.held_requests if isinstance(each.response, AwaitedResponse)]
+        for each in held:
             self._begins[each.began.position].append(each)
             if each.ended is not None:
                 self._ends[each.ended.position].append(each)
@@ -132,7 +143,7 @@ class MermaidPicture:
         """The requests that came with an event, the note about it, and the responses that it released."""
         event = moment.event
         if isinstance(event, e.MemberLeft):
-            yield f"    {self._ids[event.member_id]}->>{COORDINATOR}: LeaveGroup"
+            yield f"    {self._ids[event.member_id]}->>{COORDINATOR}: {_leaving_api(moment)}"
         for each in self._begins[moment.position]:
             api = "JoinGroup" if each.response is AwaitedResponse.JOIN else "SyncGroup"
             yield f"    {self._ids[each.member_id]}->>{COORDINATOR}: {api}"
@@ -144,8 +155,20 @@ class MermaidPicture:
         elif isinstance(event, e.GenerationStarted):
             over = f"{next(iter(self._ids.values()))},{COORDINATOR}"
             yield f"    Note over {over}: {mermaid_text(sentence_of(moment, self._names))}"
+        elif isinstance(event, ce.MemberReconciled):
+            yield from self._reconciled(event, moment)
         for each in self._ends[moment.position]:
             yield from self._end(each, moment)
+
+    def _reconciled(self, event: ce.MemberReconciled, moment: TimelineMoment) -> Iterator[str]:
+        """The heartbeat, and its response."""
+        short = self._ids[event.member_id]
+        spans = self._part.timeline.ownership_at(moment.position)
+        given = partitions_text(
+            each.partition for each in spans if event.member_id in each.owners and event.member_id not in each.revoking
+        )
+        yield f"    {short}->>{COORDINATOR}: ConsumerGroupHeartbeat"
+        yield f"    {COORDINATOR}-->>{short}: {mermaid_text(f'epoch {event.epoch}, {given}')}"
 
     def _end(self, request: HeldRequest, moment: TimelineMoment) -> Iterator[str]:
         short = self._ids[request.member_id]

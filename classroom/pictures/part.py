@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from regroup.classroom.incidents import Incident, incidents_between, incidents_of
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.phrase import in_language, phrase
 from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, PartitionSpan, PositionRange, TimelineMoment
 from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.coordinator.events import OFFSET_EVENTS, OffsetsWritten
@@ -44,7 +46,7 @@ class PicturePart:
         """`incidents` are those of the whole history, if the caller has them already."""
         self.timeline = timeline
         self.within = within
-        self.names = MemberNames(timeline.names)
+        self.names = MemberNames(timeline.names_of_ids)
         self.moments: Sequence[TimelineMoment] = [
             moment for moment in timeline.moments_between(*within) if not is_about_offsets(moment)
         ] or timeline.moments_between(*within)[:1]
@@ -76,12 +78,12 @@ class PicturePart:
                 by_lane.setdefault(lanes[-1], []).append(incident)
         return by_lane
 
-    def notes(self, limit: int) -> Iterator[tuple[str, str]]:
+    def notes(self, limit: int, language: Language = Language.ENGLISH) -> Iterator[tuple[str, str]]:
         """The time since the begin and the sentence of each incident, up to a limit; then how many more there are."""
         for each in self.incidents[:limit]:
-            yield f"+{(each.at_ms - self.began_ms) / 1000:.3f}", each.text
+            yield f"+{(each.at_ms - self.began_ms) / 1000:.3f}", each.text_in(language)
         if (more := len(self.incidents) - limit) > 0:
-            yield "", f"And {more} more, which `regroup story` lists."
+            yield "", in_language(phrase("further incidents", number=more), language)
 
     @cached_property
     def held_requests(self) -> Sequence[HeldRequest]:

@@ -3,6 +3,7 @@
 from typing import Final, TypeAlias
 
 from regroup.classroom.incidents import Incident, IncidentKind
+from regroup.classroom.kinds import AWAITED_NAMES, FIRST_STEPS
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
 from regroup.classroom.pictures.scale import TimeScale
 from regroup.classroom.pictures.svg_canvas import SvgCanvas, fitting, shortened, text_width
@@ -25,29 +26,45 @@ from regroup.classroom.timeline import (
     StateSpan,
 )
 from regroup.classroom.wording import not_recorded_text
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.coordinator.group import GroupKind, GroupState, MemberId
 from regroup.server.explanation.sentences import duration_text
 
 SVG_LIMITS: Final = PictureLimits(members=20, times=100)
 LegendEntry: TypeAlias = tuple[str, str, int]
 """A text, the classes of its colour, and its pattern."""
-LEGEND: Final[list[LegendEntry]] = [
-    ("JoinGroup held", "join", 0),
-    ("SyncGroup held", "sync", 0),
-    ("rebalance", "rebalance border", 0),
-]
+LEGENDS: Final[dict[GroupKind, list[LegendEntry]]] = {
+    GroupKind.CLASSIC: [
+        ("JoinGroup held", "join", 0),
+        ("SyncGroup held", "sync", 0),
+        ("rebalance", "rebalance border", 0),
+    ],
+    GroupKind.CONSUMER: [
+        ("UNREVOKED_PARTITIONS", "join", 0),
+        ("UNRELEASED_PARTITIONS", "sync", 0),
+        ("target not reached", "rebalance border", 0),
+    ],
+}
 MARKS_KEY: Final = (
     "square: refused; broken line: lost (cross above: the request, below: the response), or late (along the lane)"
 )
 MAX_NOTES: Final = 8
+NUMBER_NAMES: Final = {GroupKind.CLASSIC: "generation", GroupKind.CONSUMER: "epoch"}
+HATCHED: Final = {
+    GroupKind.CLASSIC: "hatched: no member owns it; pale: assigned, and given up for a rebalance or not yet received",
+    GroupKind.CONSUMER: "hatched: no member owns it; lower half hatched: its owner has to give it up",
+}
 LEGEND_ROW: Final = 18.0
 SIZE: Final = 11.0
 ROW: Final = 22.0
 LEAST_WIDTH: Final = 860.0
 PIXELS_A_TIME: Final = 16.0
 MAX_LABEL: Final = 170.0
-END_WORDS: Final = {"member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced"}
-API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
+END_WORDS: Final = {
+    "member-left": "left",
+    "member-removed": "removed",
+    "static-member-replaced": "replaced",
+    "static-consumer-replaced": "replaced",
+}
 LEAST_SHORTENED: Final = 60.0
 """A narrower bar has the whole name of its owner or none."""
 LABEL_DISTANCE: Final = 74.0
@@ -113,8 +130,8 @@ class SvgPicture:
     def _description(self) -> str:
         lanes, partitions = len(self._part.lanes), len(self._rows)
         return (
-            f"Positions {self._part.within.first} to {self._part.within.last}: the states and generations of the "
-            f"group, {lanes} members with their held requests, and {partitions} rows with the owners of partitions. "
+            f"Positions {self._part.within.first} to {self._part.within.last}: the states and {self._number_name}s of "
+            f"the group, {lanes} members with what holds them up, and {partitions} rows with the owners of partitions. "
             f"{''.join(f'{text} ' for _, text in self._part.notes(MAX_NOTES))}"
             f"{not_recorded_text(self._timeline.recorded.missing)}"
         )
@@ -172,7 +189,7 @@ class SvgPicture:
         self._canvas.text(left + 4, self._top + 15, shown, css="on" if css != "none" else "faint")
 
     def _generations(self) -> None:
-        self._label("generation", "head")
+        self._label(self._number_name, "head")
         for each in self._timeline.generations:
             if self._overlaps(each.began, each.ended):
                 self._generation(each)
@@ -181,10 +198,22 @@ class SvgPicture:
     def _generation(self, span: GenerationSpan) -> None:
         left, right = self._ends(span.began, span.ended)
         number, leader = str(span.generation_id), self._names[span.leader_id] if span.leader_id else ""
-        whole = f"{number}, leader {leader}, {span.protocol_name}" if leader else f"{number}, no members"
+        whole = f"{number}, leader {leader}, {span.protocol_name}" if leader else self._epoch_text(span)
         texts = (whole, f"{number}, leader {leader}" if leader else number, number)
-        self._canvas.rect(left, self._top + 2, right, self._top + ROW - 2, css="generation", tip=f"generation {whole}")
+        self._canvas.rect(
+            left, self._top + 2, right, self._top + ROW - 2, css="generation", tip=f"{self._number_name} {whole}"
+        )
         self._canvas.text(left + 4, self._top + 15, fitting(texts, right - left - 6, SIZE))
+
+    @property
+    def _number_name(self) -> str:
+        return NUMBER_NAMES[self._timeline.kind]
+
+    def _epoch_text(self, span: GenerationSpan) -> str:
+        """A generation without a leader, or a group epoch."""
+        if self._timeline.kind is GroupKind.CLASSIC or (span.assigned and not span.protocol_name):
+            return f"{span.generation_id}, no members"
+        return f"{span.generation_id}, {span.protocol_name or 'no target'}"
 
     def _lane(self, lane: Lane) -> None:
         self._label(lane.name)
@@ -239,16 +268,18 @@ class SvgPicture:
 
     def _held(self, request: HeldRequest) -> None:
         left, right = self._ends(request.began, request.ended)
-        api = API_NAMES[request.response]
+        api = AWAITED_NAMES[request.response]
+        held_for = "held for" if self._timeline.kind is GroupKind.CLASSIC else "for"
         held_ms = (request.ended or self._timeline.last).at_ms - request.began.at_ms
         right = max(right, left + 4)
         top, bottom = self._top + 4, self._top + ROW - 4
-        css = "join" if request.response is AwaitedResponse.JOIN else "sync"
+        css = "join" if request.response in FIRST_STEPS else "sync"
         self._canvas.rect(
-            left, top, right, bottom, css=css, tip=f"{api}, held for {duration_text(held_ms)}", more='rx="2"'
+            left, top, right, bottom, css=css, tip=f"{api}, {held_for} {duration_text(held_ms)}", more='rx="2"'
         )
         held = duration_text(held_ms)
-        texts = (f"{api}, held {held}", f"{api}, {held}", api, api[:4])
+        longest = [f"{api}, held {held}"] if self._timeline.kind is GroupKind.CLASSIC else []
+        texts = (*longest, f"{api}, {held}", api, api[:4])
         text = fitting(texts, right - left - 6, SIZE)
         self._canvas.text(left + 3, self._top + 15, text, css="on")
 
@@ -262,7 +293,7 @@ class SvgPicture:
 
     def _owners(self) -> None:
         self._label("owners", "head")
-        hatched = "hatched: no member owns it; pale: assigned, and given up for a rebalance or not yet received"
+        hatched = HATCHED[self._timeline.kind]
         self._canvas.text(self._left, self._top + 15, hatched, css="faint")
         self._top += 30 - 4
         for row in self._rows:
@@ -288,6 +319,8 @@ class SvgPicture:
             self._canvas.rect(left, top, right, bottom, css="gap", tip=tip)
         if len(span.owners) > 1:
             self._canvas.rect(left, top, right, bottom, css="twice", tip=tip)
+        if span.revoking:
+            self._canvas.rect(left, (top + bottom) / 2, right, bottom, css="revoking", tip=tip)
         if span.owners:
             self._owner_label(span, left, right)
 
@@ -315,7 +348,8 @@ class SvgPicture:
         took = duration_text((span.ended or self._timeline.last).at_ms - span.began.at_ms)
         owners = ", ".join(self._names[each] for each in span.owners) or "no owner"
         assigned = ", ".join(self._names[each] for each in span.assigned_to) or "no member"
-        return f"{span.partition.topic}-{span.partition.partition}: {owners}, assigned to {assigned}, {took}"
+        revoking = " (has to give it up)" if span.revoking else ""
+        return f"{span.partition.topic}-{span.partition.partition}: {owners}{revoking}, assigned to {assigned}, {took}"
 
     def _legend(self) -> None:
         """The colour of each member, the meaning of bars, and what is not there."""
@@ -340,7 +374,7 @@ class SvgPicture:
             if sum(_legend_width(text) for text, _, _ in rows[-1]) + _legend_width(lane.name) > self._width - 24:
                 rows.append([])
             rows[-1].append((lane.name, f"{owner_css(index)} owner", pattern_of(index)))
-        return [*filter(None, rows), LEGEND]
+        return [*filter(None, rows), LEGENDS[self._timeline.kind]]
 
 
 def _legend_width(text: str) -> float:

@@ -13,6 +13,8 @@ STATE_CLASSES: Final = {
     "Empty": "empty",
     "PreparingRebalance": "preparing",
     "CompletingRebalance": "completing",
+    "Assigning": "preparing",
+    "Reconciling": "completing",
     "Stable": "stable",
     "Dead": "none",
 }
@@ -33,6 +35,7 @@ svg { font-family: system-ui, "Noto Sans", "DejaVu Sans", sans-serif; font-size:
 .none { fill: none; stroke: #8c959f; }
 .join { fill: #ffb000; stroke: #7a4d00; } .sync { fill: #9b7fe6; stroke: #3f2a7d; }
 .gap { fill: url(#gap); stroke: #8c959f; } .twice { fill: none; stroke: #b3261e; stroke-width: 3; }
+.revoking { fill: url(#gap); fill-opacity: 0.8; stroke: #8c959f; stroke-dasharray: 4 2; }
 .owner { stroke: #57606a; stroke-width: 0.5; } .given { stroke: #57606a; stroke-width: 0.5; fill-opacity: 0.35; }
 .hatch { stroke: #6e7781; stroke-width: 1.6; fill: none; } .lines { stroke: #000000; stroke-opacity: 0.28; fill: none; }
 @media (prefers-color-scheme: dark) {

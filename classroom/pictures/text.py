@@ -2,31 +2,60 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from textwrap import wrap
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
+
 from regroup.classroom.incidents import IncidentKind
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase, series
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
+from regroup.classroom.pictures.text_cells import filled, without_middle
 from regroup.classroom.timeline import GroupTimeline, Lane, PositionRange, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, without_control_characters
-from regroup.coordinator.group import AwaitedResponse
+from regroup.classroom.wrapping import columns_of, padded, wrapped
+from regroup.coordinator.consumer.events import MemberReconciled
+from regroup.coordinator.consumer_group import ReconciliationState
+from regroup.coordinator.group import AwaitedResponse, GroupKind
 
 TEXT_LIMITS: Final = PictureLimits(members=16, times=60)
 MAX_WORDY_MEMBERS: Final = 5
 """Up to so many members have columns with words; more have letters."""
 LETTERS: Final = "abcdefghijklmnop"
-WORDS: Final = {"join": "JoinGroup", "sync": "SyncGroup", "generation": "gen {}", "assigned": "assigned", "end": "✕ {}"}
-SIGNS: Final = {"join": "J", "sync": "S", "generation": "{}", "assigned": "=", "end": "✕"}
+WORDS: Final[dict[str, PhraseValue]] = {
+    "join": "JoinGroup",
+    "sync": "SyncGroup",
+    "assigned": phrase("cell assigned"),
+}
+SIGNS: Final[dict[str, PhraseValue]] = {"join": "J", "sync": "S", "assigned": "="}
 """The same as one character."""
-KEY: Final = "J JoinGroup, S SyncGroup, ┆ held, a number: generation, = assigned, ✕ no member any more"
 GOES_ON: Final = "│"
 HELD: Final = "┆"
 QUIET: Final = {"", GOES_ON, HELD}
 """Cells in which nothing happens."""
 WIDTH: Final = 80
-END_WORDS: Final = {"member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced"}
-
-
+END_WORDS: Final = {
+    "member-left": phrase("cell left"),
+    "member-removed": phrase("cell removed"),
+    "static-member-replaced": phrase("cell replaced"),
+    "static-consumer-replaced": phrase("cell replaced"),
+}
+LOST: Final = phrase("cell lost")
+NUMBERS: Final = {GroupKind.CLASSIC: "gen", GroupKind.CONSUMER: "epoch"}
+STATE_WIDTHS: Final = {GroupKind.CLASSIC: len("Completing"), GroupKind.CONSUMER: len("Reconciling")}
+KEYS: Final = {GroupKind.CLASSIC: "text key", GroupKind.CONSUMER: "consumer key"}
+RECONCILIATION_WORDS: Final = {
+    ReconciliationState.STABLE: "cell epoch",
+    ReconciliationState.UNREVOKED_PARTITIONS: "cell revokes",
+    ReconciliationState.UNRELEASED_PARTITIONS: "cell waits",
+    ReconciliationState.UNKNOWN: "cell lost",
+}
+RECONCILIATION_SIGNS: Final = {
+    ReconciliationState.STABLE: "sign epoch",
+    ReconciliationState.UNREVOKED_PARTITIONS: "sign revokes",
+    ReconciliationState.UNRELEASED_PARTITIONS: "sign waits",
+    ReconciliationState.UNKNOWN: "sign unknown",
+}
 MARKS: Final = {
     IncidentKind.REFUSED: "!",
     IncidentKind.REQUEST_LOST: "x",
@@ -36,12 +65,12 @@ MARKS: Final = {
     IncidentKind.TWICE: "2",
     IncidentKind.AGAIN: "»",
 }
-MARKS_KEY: Final = "! refused, x lost or without a response, ~ late, 2 handled twice, » sent again:"
 MAX_NOTES: Final = 20
 SHORT_APIS: Final = {
     "JoinGroup": "Join",
     "SyncGroup": "Sync",
     "Heartbeat": "Heartb.",
+    "ConsumerGroupHeartbeat": "Heartb.",
     "LeaveGroup": "Leave",
     "OffsetCommit": "Commit",
     "TxnOffsetCommit": "Commit",
@@ -57,46 +86,77 @@ class TextRow(NamedTuple):
     cells: list[str]
 
 
-def text_picture(timeline: GroupTimeline, within: PositionRange | None = None) -> str:
-    """The lines. Raises Unreadable for a part with too many members, events or partitions."""
+def text_picture(
+    timeline: GroupTimeline,
+    within: PositionRange | None = None,
+    language: Language = Language.ENGLISH,
+    *,
+    is_framed: bool = True,
+) -> str:
+    """The lines; without a frame neither the heading nor what was not recorded.
+
+    Raises Unreadable for a part with too many members, events or partitions.
+    """
     part = readable_part(timeline, within or timeline.positions, TEXT_LIMITS)
-    return "\n".join(without_control_characters(line.rstrip()) for line in TextPicture(part).lines()) + "\n"
+    picture = TextPicture(part, language)
+    lines = [*picture.heading(), *picture.lines(), *picture.not_recorded()] if is_framed else picture.lines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 class TextPicture:
     """Writes one part of a timeline."""
 
-    def __init__(self, part: PicturePart) -> None:
-        self._part = part
+    def __init__(self, part: PicturePart, language: Language) -> None:
+        self._part, self._language = part, language
         self._is_wordy = len(part.lanes) <= MAX_WORDY_MEMBERS
-        self._words, self._width = (WORDS, 10) if self._is_wordy else (SIGNS, 3)
+        words, self._width = (WORDS, 11) if self._is_wordy else (SIGNS, 3)
+        self._words = {name: self._said(word) for name, word in words.items()}
+        self._names = {lane.member_id: without_control_characters(lane.name) for lane in part.lanes}
         self._letters = {lane.member_id: LETTERS[index] for index, lane in enumerate(part.lanes)}
         self._rows = list(self._changes())
 
-    def lines(self) -> Iterator[str]:
+    def _said(self, value: PhraseValue) -> str:
+        return in_language(value, self._language)
+
+    def _wrapped(self, value: PhraseValue) -> Iterator[str]:
+        return wrapped(self._said(value), WIDTH)
+
+    def heading(self) -> Iterator[str]:
+        """The group and the part of its history."""
         first, last = self._part.within
-        yield f"Group {self._part.timeline.group_id}, positions {first} to {last}"
+        group_id = without_control_characters(self._part.timeline.group_id)
+        yield from self._wrapped(phrase("picture heading", group=group_id, first=first, last=last))
         yield ""
-        heads = [lane.name if self._is_wordy else self._letters[lane.member_id] for lane in self._part.lanes]
-        yield self._row("time", "state", "gen", heads)
+
+    def lines(self) -> Iterator[str]:
+        """The picture itself."""
+        heads = self._names if self._is_wordy else self._letters
+        cells = [without_middle(heads[lane.member_id], self._width - 1) for lane in self._part.lanes]
+        time, state, generation = (
+            self._said(phrase(each)) for each in ("time", "state", NUMBERS[self._part.timeline.kind])
+        )
+        yield self._row(time, state, generation, cells)
         for row in self._rows:
             since = f"+{(row.at_ms - self._part.began_ms) / 1000:.3f}"
             state = row.moment.state.value.removesuffix("Rebalance")
             yield self._row(since, state, str(row.moment.generation_id or ""), row.cells)
         if not self._is_wordy:
-            yield from wrap(KEY, WIDTH)
+            yield from self._wrapped(phrase(KEYS[self._part.timeline.kind]))
         yield ""
         if self._part.incidents:
             yield from self._notes()
         if rows := self._part.ownership_rows():
             yield from self._owners(rows)
-        yield from wrap(not_recorded_text(self._part.timeline.recorded.missing), WIDTH)
+
+    def not_recorded(self) -> Iterator[str]:
+        """What was not recorded."""
+        yield from self._wrapped(not_recorded_text(self._part.timeline.recorded.missing, self._language))
 
     def _notes(self) -> Iterator[str]:
         """What went wrong, in sentences."""
-        yield MARKS_KEY
-        for since, text in self._part.notes(MAX_NOTES):
-            yield from wrap(text, WIDTH, initial_indent=f"{since:>9}  ", subsequent_indent=" " * 11)
+        yield self._said(phrase("marks key"))
+        for since, text in self._part.notes(MAX_NOTES, self._language):
+            yield from wrapped(without_control_characters(text), WIDTH, " " * 11, f"{since:>9}  ")
         yield ""
 
     def _changes(self) -> Iterator[TextRow]:
@@ -113,8 +173,11 @@ class TextPicture:
             state = moments[-1].state
 
     def _row(self, time: str, state: str, generation: str, cells: list[str]) -> str:
-        columns = [cell[: self._width - 1].ljust(self._width) for cell in cells]
-        return f"{time:>9}  {state:<10} {generation:>3}  {''.join(columns)}"
+        columns = " ".join(filled(cell, self._width - 1) for cell in cells)
+        kind = self._part.timeline.kind
+        number = f"{generation:>{len(NUMBERS[kind])}}"
+        since = " " * (9 - columns_of(time)) + time
+        return f"{since}  {padded(state, STATE_WIDTHS[kind])} {number} {columns}"
 
     def _cell(self, lane: Lane, moments: Sequence[TimelineMoment], at_ms: int, *, is_event: bool) -> str:
         """What happened last to a member at one time: by an event, or what went wrong."""
@@ -143,15 +206,18 @@ class TextPicture:
         if lane.began.position > last or (lane.ended is not None and lane.ended.position < first):
             return ""
         if lane.ended is not None and lane.ended.position <= last:
-            return self._words["end"].format(END_WORDS.get(lane.ended_by, "lost"))
-        found = GOES_ON
+            return f"✕ {self._said(END_WORDS.get(lane.ended_by, LOST))}" if self._is_wordy else "✕"
+        found = self._reconciliation(lane, moments) or GOES_ON
         for each in self._part.held_requests:
             if each.member_id != lane.member_id:
                 continue
+            if isinstance(each.response, ReconciliationState):
+                goes_on = each.began.position < first and (each.ended is None or each.ended.position > last)
+                found = HELD if goes_on and found == GOES_ON else found
+                continue
             is_join = each.response is AwaitedResponse.JOIN
             if each.ended is not None and first <= each.ended.position <= last:
-                generation = moments[-1].generation_id
-                found = self._words["generation" if is_join else "assigned"].format(generation)
+                found = self._generation(moments[-1]) if is_join else self._words["assigned"]
                 found = GOES_ON if each.ended_by == "rebalance-started" else found
             elif first <= each.began.position <= last:
                 found = self._words["join" if is_join else "sync"]
@@ -159,17 +225,31 @@ class TextPicture:
                 found = HELD
         return found
 
-    def _legend(self) -> str:
-        return ", ".join(f"{self._letters[lane.member_id]} {lane.name}" for lane in self._part.lanes)
+    def _reconciliation(self, lane: Lane, moments: Sequence[TimelineMoment]) -> str:
+        """The last step of a member of the consumer protocol; empty without one."""
+        steps = [
+            each.event
+            for each in moments
+            if isinstance(each.event, MemberReconciled) and each.event.member_id == lane.member_id
+        ]
+        if not steps:
+            return ""
+        step, cells = steps[-1], RECONCILIATION_WORDS if self._is_wordy else RECONCILIATION_SIGNS
+        return self._said(phrase(cells[step.state], number=step.epoch))
+
+    def _generation(self, moment: TimelineMoment) -> str:
+        number = moment.generation_id
+        return self._said(phrase("cell generation", number=number)) if self._is_wordy else str(number)
 
     def _owners(self, rows: list[OwnershipRow]) -> Iterator[str]:
         """One line a row of partitions, one character for each time above."""
-        key = f"owners, one character for each row above: {self._legend()}, · no member, ! several"
-        yield from wrap(key, WIDTH, break_on_hyphens=False)
-        width = max(len(row.label) for row in rows)
+        legend = series("legend", (f"{self._letters[each]} {name}" for each, name in self._names.items()), limit=None)
+        yield from self._wrapped(phrase("owners key", members=legend))
         positions = [row.moment.position for row in self._rows]
-        for row in rows:
-            yield f"{row.label:<{width}}  {''.join(self._owner_at(row, each) for each in positions)}"
+        labels = [without_middle(without_control_characters(row.label), WIDTH - 2 - len(positions)) for row in rows]
+        width = max(map(cell_len, labels))
+        for row, label in zip(rows, labels, strict=True):
+            yield f"{filled(label, width)}  {''.join(self._owner_at(row, each) for each in positions)}"
         yield ""
 
     def _owner_at(self, row: OwnershipRow, position: int) -> str:

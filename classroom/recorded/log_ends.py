@@ -23,6 +23,7 @@ from regroup.protocol.messages.records import (
     ProduceResponse,
 )
 from regroup.protocol.record_batch import read_batch_header, split_batches
+from regroup.protocol.topic_ids import topic_id_text
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.exchange import RecordedExchange
 
@@ -70,11 +71,11 @@ class LogEndsBuilder:
         for end in _ends_in(replace(row, request=request)) if row.response else ():
             self._add(row.ended_at_ms, end)
 
-    def of_topics(self, topic_ids: Mapping[bytes, str]) -> dict[TopicPartition, tuple[LogEnd, ...]]:
-        """The ends of each log in the order of their times; `topic_ids` has the names of topics by their ids."""
+    def of_topics(self, topic_names: Mapping[str, str]) -> dict[TopicPartition, tuple[LogEnd, ...]]:
+        """The ends of each log in the order of their times; `topic_names` has the names of topics by their ids."""
         found: dict[TopicPartition, list[LogEnd]] = {}
         for (topic, partition), ends in self._ends.items():
-            name = topic if isinstance(topic, str) else topic_ids.get(topic)
+            name = topic if isinstance(topic, str) else topic_names.get(topic_id_text(topic))
             if name is not None:
                 found.setdefault(TopicPartition(name, partition), []).extend(ends)
         return {partition: tuple(_steps(sorted(ends))) for partition, ends in found.items()}

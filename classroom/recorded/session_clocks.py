@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from regroup.classroom.kinds import AnyMember, joined_at_ms, session_deadline
 from regroup.classroom.timeline import ArmedDeadline, ExchangeFate, GroupTimeline, MemberSession, TimelineExchange
-from regroup.coordinator.classic.deadlines import member_deadline
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import Member, MemberId
+from regroup.coordinator.group import MemberId
 
 SEEN_WITH: Final = {
     "Heartbeat": frozenset({"NONE", "REBALANCE_IN_PROGRESS"}),
+    "ConsumerGroupHeartbeat": frozenset({"NONE"}),
     "OffsetCommit": frozenset({"NONE", "OFFSET_METADATA_TOO_LARGE"}),
 }
 """The requests that start a session timeout again without an event, each with the answers to those that did."""
@@ -69,14 +70,14 @@ class SessionClocks:
         unknown: list[MemberId] = []
         for member_id in moment.members:
             session = self._timeline.sessions[member_id]
-            member = _member_at(session, position)
-            if member is None or (member.awaiting and not member.is_new):
+            member = self._timeline.member_at(member_id, position)
+            if member is None or session_deadline(member, 0) is None:
                 continue
             last_seen_ms, uncertain_ms = self._last_seen(member, session, position, now_ms)
             is_known = self._timeline.recorded.is_complete(moment.coordinator_epoch, last_seen_ms) and not (
                 self._timeline.is_trimmed and last_seen_ms < self._timeline.began.at_ms
             )
-            deadline = member_deadline(member, last_seen_ms)
+            deadline = session_deadline(member, last_seen_ms)
             if not is_known:
                 unknown.append(member_id)
             elif deadline is not None:
@@ -91,20 +92,15 @@ class SessionClocks:
                 )
         return SessionsAtMoment(tuple(sorted(found, key=lambda each: each.at_ms)), tuple(unknown))
 
-    def _last_seen(self, member: Member, session: MemberSession, position: int, now_ms: int) -> tuple[int, int]:
+    def _last_seen(self, member: AnyMember, session: MemberSession, position: int, now_ms: int) -> tuple[int, int]:
         """When the session timeout started last, and by how much it may have been later."""
         started = bisect_right(session.started, position, key=lambda each: each.position)
-        by_event_ms = session.started[started - 1].at_ms if started else member.joined_at_ms
+        by_event_ms = session.started[started - 1].at_ms if started else joined_at_ms(member)
         times = self._seen.get(member.member_id, SeenTimes([], []))
         seen = bisect_right(times.certain, now_ms)
         last_seen_ms = max(by_event_ms, times.certain[seen - 1] if seen else 0)
         possible = (min(until_ms, now_ms) for since_ms, until_ms in times.possible if since_ms <= now_ms)
         return last_seen_ms, max(0, max(possible, default=0) - last_seen_ms)
-
-
-def _member_at(session: MemberSession, position: int) -> Member | None:
-    index = bisect_right(session.changes, position, key=lambda each: each[0])
-    return session.changes[index - 1][1] if index else None
 
 
 def _add(times: SeenTimes, exchange: TimelineExchange) -> None:

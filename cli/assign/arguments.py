@@ -25,7 +25,7 @@ PARTITIONERS: Final = (
     "RoundRobinPartitioner",
     "UniformStickyPartitioner",
 )
-"""The names of regroup.members.partitioners.PARTITIONER_CLASSES."""
+"""The names of the partitioners in regroup.members.partitioners.PARTITIONER_CLASSES, which takes long to load."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 @argument_type
 def queues(text: str) -> tuple[int, ...]:
-    """Parse the lengths of the queues, with commas between them."""
+    """Parse the lengths of a producer's queues, one for each partition, separated by commas."""
     numbers = text.split(",")
     if not all(each.isascii() and each.isdigit() for each in numbers) or len(numbers) > MAX_PARTITIONS:
         raise ValueError(f"invalid queues: {text!r}; give a number for each partition, as in 8,0,0")

@@ -1,4 +1,4 @@
-"""The job of `regroup assign FILE`: the assignment of every case as JSON, or one case explained."""
+"""The job of `regroup assign FILE`: prints the assignment of every case as JSON, or explains one case."""
 
 import sys
 from argparse import Namespace
@@ -20,7 +20,7 @@ from regroup.cli.terminal.text import printable, printable_json
 from regroup.protocol.consumer.subscription import TopicPartition
 
 CASE_ERRORS: Final = (AssignorError, ValueError, msgspec.MsgspecError, RecursionError)
-"""Errors that make one case fail; the other cases go on."""
+"""Errors that make one case fail; the cases after it are still computed."""
 
 
 class _CaseId(msgspec.Struct):
@@ -28,7 +28,8 @@ class _CaseId(msgspec.Struct):
 
 
 def run(args: Namespace) -> int:
-    """Read the file, and do with its lines what the arguments say."""
+    """Read the file and, as the arguments say, print the assignments of its cases or explain them. Returns the exit
+    code."""
     file = args.records or args.file
     with ExitStack() as stack:
         try:

@@ -1,4 +1,6 @@
-"""`regroup assign --records`: the partition of each record of a producer, by each of Kafka's partitioners."""
+"""The job of `regroup assign --records`: the partition of each record of a producer, by each of Kafka's
+partitioners.
+"""
 
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +18,7 @@ MAX_COUNT: Final = 1_000_000
 
 
 class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of the file: `count` equal records. The size is in bytes."""
+    """One line of the file: `count` equal records, each of `size` bytes."""
 
     key: str | None = None
     size: Annotated[int, msgspec.Meta(ge=0)] = 100
@@ -24,7 +26,7 @@ class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)] = 1
 
     def describe(self) -> str:
-        """The explicit partition or the key of the record, or a dash."""
+        """The explicit partition or the key of the record, as text; a dash if it has neither."""
         if self.partition is not None:
             return f"partition {self.partition}"
         return "–" if self.key is None else f"key {printable(self.key)}"
@@ -47,7 +49,7 @@ def choose_partitions(lines: Iterable[bytes], args: Namespace) -> None:
 
 
 def _read_lines(lines: Iterable[bytes]) -> Iterator[RecordLine]:
-    """A line that begins with a brace is JSON; of the others, the first is the heading of a table."""
+    """Read the records. A line that begins with a brace is JSON; the first other line is the heading of a table."""
     heading: list[str] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -75,7 +77,7 @@ def _convert_row(heading: Sequence[str], cells: Sequence[str]) -> RecordLine:
 
 
 def _partitions(name: str, records: Sequence[RecordLine], load: PartitionLoad, args: Namespace) -> list[int]:
-    """The partition that one partitioner chooses for each record."""
+    """The partition of each record, as the partitioner with this name chooses it."""
     try:
         settings = PartitionerSettings.from_properties({**dict(args.settings), "partitioner.class": name})
         partitioner = create_partitioner(settings, draw=args.seed)

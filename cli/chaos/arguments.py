@@ -121,7 +121,7 @@ def _add_bugs_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_verdicts(parser: ArgumentParser) -> None:
-    """Files for programs: a build server reads JUnit's XML, anything else JSON."""
+    """Add the options that write verdicts to files: --junit, for build servers, and --json."""
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write the verdict to this file, as JUnit's XML")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the verdict to this file, as JSON")
 

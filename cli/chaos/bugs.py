@@ -22,11 +22,12 @@ NAME_WIDTH: Final = max(map(len, BUGS))
 
 
 class BugResult(msgspec.Struct, frozen=True):
-    """The result of hunting one bug, as it is saved. Without `sentence` none of the `seeds` showed the bug."""
+    """The result of hunting one planted bug, as it is saved. `sentence` is empty if none of the `seeds` showed the
+    bug."""
 
     bug: str
     limits: tuple[int, int]
-    """The most seeds and the most shrinking runs; a bug is hunted again with other limits."""
+    """The most seeds, and the most runs for shrinking. With other limits than these the bug is hunted again."""
     seeds: int
     size: str = ""
     sentence: str = ""
@@ -57,7 +58,7 @@ def run(args: Namespace) -> int:
 
 
 def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
-    """Hunt each bug in a process of its own; the results come in the order of the bugs."""
+    """Hunt each planted bug in a process of its own; the results come in the order of the bugs."""
     detect = partial(detect_bug, draw=draw_small_plan, max_seeds=args.seeds, max_runs=args.runs)
     with ProgressReporter() as report, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
         for number, detection in enumerate(processes.map(detect, bugs), 1):
@@ -66,7 +67,8 @@ def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
 
 
 def save_result(result: BugResult, detection: BugDetection, folder: Path) -> None:
-    """Save the smallest plan, and then the result, by a rename, so that an interrupted write is never read."""
+    """Save the smallest plan, and then the result. Each file is renamed when it is complete, so that no incomplete one
+    is read."""
     folder.mkdir(parents=True, exist_ok=True)
     if detection.plan is not None:
         (folder / f"{result.bug}.yaml").write_text(write_plan(detection.plan), encoding="utf-8")
@@ -83,7 +85,7 @@ def format_result(result: BugResult) -> str:
 
 
 def show_list(args: Namespace) -> int:
-    """Print the scenarios and the bugs, each with its sentence."""
+    """Print the scenarios and the planted bugs, each with its description."""
     print("Scenarios, for `regroup chaos run --scenario NAME`:")
     for name in scenario_names():
         print(f"  {name:<44}{scenario(name).title}")

@@ -1,4 +1,4 @@
-"""The job of `regroup chaos hunt`: run many seeds, show the failures, and make the first of each kind small."""
+"""The job of `regroup chaos hunt`: runs many seeds, shows the failures, and shrinks the first one of each kind."""
 
 from argparse import Namespace
 from functools import partial
@@ -47,7 +47,7 @@ def hunt_seeds(args: Namespace) -> Findings:
 
 
 def verdicts_of_hunt(findings: Findings, args: Namespace) -> list[Verdict]:
-    """A verdict for each seed that was played."""
+    """The verdict on each seed that was run."""
     found = {each.seed: each for each in findings.found}
     verdicts = []
     for seed in args.seeds[: findings.played]:
@@ -58,7 +58,8 @@ def verdicts_of_hunt(findings: Findings, args: Namespace) -> list[Verdict]:
 
 
 def print_findings(findings: Findings, bug: str) -> None:
-    """Print each broken invariant once, with its seeds and the command that repeats the first."""
+    """Print each violated invariant once, with the seeds that violate it and the command that repeats the first of
+    them."""
     failed = len(findings.found)
     print(f"{counted(findings.played, 'seed')} {'was' if findings.played == 1 else 'were'} run, {failed} failed.")
     for sentence, found in findings.by_sentence.items():
@@ -69,7 +70,7 @@ def print_findings(findings: Findings, bug: str) -> None:
 
 
 def save_shrunk(finding: Finding, bug: str, folder: Path) -> None:
-    """Make the run of a finding small, save it as a scenario, and print the command that repeats it."""
+    """Shrink the run of a finding, save the result as a scenario, and print the command that repeats it."""
     with ProgressReporter() as report:
 
         def on_progress(smallest: SimulationPlan, runs: int) -> None:

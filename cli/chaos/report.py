@@ -1,4 +1,4 @@
-"""What `regroup chaos run` prints about a run: the timeline, the expectations, the costs and the verdict."""
+"""Prints the result of `regroup chaos run`: the timeline, the expectations, the costs and the verdict."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.notation.durations import format_duration
 
 MAX_SHOWN_LINES: Final = 120
-"""Of a longer timeline the middle is left out, unless all of it is asked for."""
+"""The most lines of a timeline that are shown; the middle of a longer one is left out, unless `verbose` asks for it."""
 FIRST_LINES: Final = 40
 MAX_SHOWN_VIOLATIONS: Final = 5
 
@@ -35,7 +35,7 @@ def _print_lines(lines: list[TimelineLine]) -> None:
 
 
 def print_missed_steps(outcome: RunOutcome) -> None:
-    """Print the steps that never came to pass, because their milestone did not."""
+    """Print the steps that were never made, because the milestone that they wait for was not reached."""
     if missed := outcome.steps_not_reached:
         print(f"\nNever happened, since what they wait for did not come before the faults ended ({len(missed)}):")
         for planned in missed:
@@ -50,7 +50,8 @@ def print_expectations(outcome: RunOutcome) -> None:
 
 
 def describe_counts(counts: Counts, ended_ms: int) -> str:
-    """The costs of a run in sentences."""
+    """What a run cost, in sentences: rebalances, requests, events, time in which partitions had no owner, repeated
+    records."""
     parts = [
         f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.removals, 'member')} removed, "
         f"{counted(counts.exchanges, 'request')} and deadlines handled, {counted(counts.events, 'event')} stored.",
@@ -66,7 +67,8 @@ def describe_counts(counts: Counts, ended_ms: int) -> str:
 
 
 def violation_texts(outcome: RunOutcome, timeline: Timeline, *, verbose: bool) -> Iterator[str]:
-    """The first violation of each sentence: a failed expectation, or an invariant with the exchange behind it."""
+    """A text for each sentence that is violated, about its first violation: a failed expectation, or an invariant with
+    the exchange that led to it."""
     names = Names(timeline.names)
     failed = {f"{each.planned.step}.": each for each in reversed(outcome.expectations) if each.found is not None}
     for sentence in outcome.verdict.sentences:
@@ -78,12 +80,12 @@ def violation_texts(outcome: RunOutcome, timeline: Timeline, *, verbose: bool) -
 
 
 def describe_failed_expectation(result: ExpectationResult, at_ms: int) -> str:
-    """`Expected at +60.0 s: ben was removed. Not so: no member was removed.`"""
+    """A failed expectation as text: `Expected at +60.0 s: ben was removed. Not so: no member was removed.`"""
     return f"Expected at {offset(at_ms)}: {result.planned.step}. Not so: {result.found}."
 
 
 def describe_violation(violation: RunViolation) -> str:
-    """The sentence that does not hold, when that was seen, and what was seen."""
+    """A violation as text: the sentence that does not hold, when that was found, and what was found."""
     position = "" if violation.position is None else f", at position {violation.position} of the store"
     detail = violation.detail.rstrip(".")
     return f"Violated: {violation.sentence}\n  Seen at {offset(violation.at_ms)}{position}: {detail}."

@@ -1,4 +1,4 @@
-"""The job of `regroup chaos run`: one seed or one scenario, its timeline, and what is violated."""
+"""The job of `regroup chaos run`: runs one seed or one scenario, and prints its timeline and its violations."""
 
 import asyncio
 import os
@@ -6,8 +6,9 @@ import shlex
 from argparse import Namespace
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -67,7 +68,7 @@ def run(args: Namespace) -> int:
 
 
 def requested_plan(args: Namespace) -> SimulationPlan:
-    """The plan that the seed draws, or that the scenario describes, without steps after --until."""
+    """The plan that is drawn from the seed, or read from the scenario, without steps after --until."""
     if args.scenario is None:
         plan = draw_plan(1 if args.seed is None else args.seed)
     else:
@@ -80,7 +81,7 @@ def requested_plan(args: Namespace) -> SimulationPlan:
 
 
 def replay_command(args: Namespace) -> str:
-    """The command that repeats this run."""
+    """The command that repeats this run, as text."""
     words = ["chaos", "run"]
     for option in ("seed", "scenario", "until", "bug"):
         value = getattr(args, option)
@@ -89,8 +90,15 @@ def replay_command(args: Namespace) -> str:
     return f"{program_name()} {shlex.join(words)}"
 
 
+def free_name(stem: str) -> str:
+    """A name for a store of which there is no file here yet: `run.db`, `run-2.db`."""
+    names = chain([f"{stem}.db"], (f"{stem}-{number}.db" for number in count(2)))
+    return next(name for name in names if not Path(name).exists())
+
+
 def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
-    """Run the plan in two processes with different hash seeds, which change the order of every set."""
+    """Run the plan in two processes with different hash seeds, which change the order of sets, and compare the results;
+    return the exit code."""
     one, other = (rows_in_new_process(hash_seed, plan, bug) for hash_seed in HASH_SEEDS)
     for number, (left, right) in enumerate(zip_longest(one, other), start=1):
         if left != right:
@@ -113,7 +121,8 @@ def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[
 
 
 def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
-    """The events of a run, as `regroup events --format jsonl` shows them, and the rows of its recording."""
+    """A run as lines of text that can be compared: its events as `regroup events --format jsonl` prints them, and its
+    recorded rows."""
     store = MemoryStore()
     with plant_bug(bug):
         records = play(plan, open_store=store.open, record=True).records
@@ -121,7 +130,7 @@ def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
 
 
 async def recorded_rows(store: MemoryStore) -> list[str]:
-    """The exchanges and observations of a run, one line each."""
+    """The recorded exchanges and observations of a run, each as one line of text."""
     rows = [str(row) async for block in store.read_exchanges() for row in decode_block(block)]
     return rows + [str(row) async for row in read_observations(store)]
 
@@ -144,4 +153,7 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
     if args.store is not None:
         print(f"What each group went through: {program_name()} story {shlex.quote(str(args.store))}")
         print(f"The same as a page: {program_name()} view {shlex.quote(str(args.store))}")
+    else:
+        store = free_name("run")
+        print(f"To see it as a page: {replay_command(args)} --store {store}; {program_name()} view {store}")
     return Findings(1, [finding]).exit_code

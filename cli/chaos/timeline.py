@@ -1,4 +1,4 @@
-"""The timeline of a simulation as text: what the plan did, what members and coordinators did, and why.
+"""Formats the timeline of a simulation as text: what the plan did, what members and coordinators did, and why.
 
 Times count from the start of the run. Members go by the names of the plan, in place of their member ids.
 """
@@ -40,15 +40,17 @@ QUIET_EVENTS: Final = frozenset(
         "producer-initialized",
     }
 )
-"""Events that a timeline leaves out: they repeat other lines, or are mere progress. `regroup events` has all."""
+"""Types of events that a timeline leaves out, because other lines say the same or because they only show progress.
+`regroup events` shows all."""
 PROFILE_FIELDS: Final = frozenset({"protocol_type", "client_id", "client_host", "rebalance_timeout_ms"})
-"""Fields that are the same for all members of a plan, or say no more than a member's name."""
+"""Fields of a member's profile that are left out, because they are equal for all members of a plan or follow from a
+member's name."""
 REPEATS_WITHIN_MS: Final = 15_000
-"""The same refusal within this time of the last one is counted, not shown again."""
+"""A refusal that repeats an equal one within this time, in milliseconds, is counted and not shown again."""
 
 
 class TimelineLine(NamedTuple):
-    """One line: when, who, and what happened."""
+    """One line of a timeline: when, who, and what happened."""
 
     at_ms: int
     who: str
@@ -59,7 +61,7 @@ class TimelineLine(NamedTuple):
 
 
 def offset(at_ms: int) -> str:
-    """A time since the start: `+28.0 s`, with milliseconds only where a tenth of a second would not do."""
+    """A time since the start as text: `+28.0 s`, or with milliseconds if it is not a multiple of 0.1 s."""
     return f"+{at_ms / 1000:.1f} s" if at_ms % 100 == 0 else f"+{at_ms / 1000:.3f} s"
 
 
@@ -68,7 +70,7 @@ def timeline_lines(timeline: Timeline) -> list[TimelineLine]:
     names = Names(timeline.names)
     lines: list[TimelineLine] = []
     repeats: dict[tuple[str, str], tuple[int, int, int]] = {}
-    """By line: its index, the time of its last repetition, and how often it came."""
+    """For each repeated line: its index, the time of its last repetition, and how often it occurred."""
     for entry in _without_echoes(timeline.entries):
         line = _line(entry, names)
         if line is None:
@@ -93,7 +95,7 @@ def _with_counts(lines: list[TimelineLine], repeats: dict[tuple[str, str], tuple
 
 
 def _without_echoes(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Leave out a fault that is the very step of the plan before it."""
+    """The entries without reports that a fault began, if the step of the plan before it is that fault."""
     step: tuple[int, tuple[str, ...]] = (-1, ())
     for entry in entries:
         match entry.item:
@@ -118,7 +120,7 @@ class Names:
 
 
 def _line(entry: TimelineEntry, names: Names) -> TimelineLine | None:
-    """The line of an entry; None for what a timeline leaves out."""
+    """The line of an entry; None for an entry that a timeline leaves out."""
     at_ms = entry.at_ms
     match entry.item:
         case PlannedStep(_, step):
@@ -142,7 +144,7 @@ def _line(entry: TimelineEntry, names: Names) -> TimelineLine | None:
 
 
 def _member_report(report: MemberReport) -> str:
-    """What a member did; empty for what is not shown, or what the coordinator's lines show."""
+    """What a member did, as text; empty if it is not shown, or if the coordinator's lines show it."""
     what = report.what
     if isinstance(what, JoinedGroup | RequestRefused | CommitCompleted):
         return ""
@@ -152,7 +154,7 @@ def _member_report(report: MemberReport) -> str:
 
 
 def _event(record: NewRecord) -> str:
-    """The event as `regroup events` shows it, with its reason; times in it count from the start of the run."""
+    """An event as `regroup events` shows it, with its reason. Times in it count from the start of the run."""
     details = event_details(record, lambda at_ms: offset(at_ms - START_MS), HIDDEN_FIELDS | PROFILE_FIELDS)
     reason = "" if record.type == "member-joined" else event_reason(record)  # it is the client's own text
     return f"{record.type}  {details}".rstrip() + (f"  because {reason}" if reason else "")

@@ -1,4 +1,4 @@
-"""Verdicts of runs as files: JUnit's XML, which build servers show, and JSON."""
+"""Writes the verdicts on runs to files: JUnit's XML, which build servers show, and JSON."""
 
 import re
 from argparse import Namespace
@@ -16,7 +16,7 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 class ExpectationVerdict(msgspec.Struct, frozen=True):
-    """An expectation of a scenario, and what was found instead; None if it held."""
+    """An expectation of a scenario, and what was found instead, which is None if the expectation was met."""
 
     expected: str
     found: str | None
@@ -47,7 +47,7 @@ def verdict_of_run(outcome: RunOutcome, timeline: Timeline, command: str) -> Ver
 
 
 def write_verdicts(verdicts: Sequence[Verdict], args: Namespace) -> None:
-    """Write the files of --junit and --json. Raises OSError if that is not possible."""
+    """Write the files that --junit and --json name. Raises OSError if one cannot be written."""
     if args.json is not None:
         args.json.write_bytes(msgspec.json.format(msgspec.json.encode({"runs": verdicts}), indent=2) + b"\n")
     if args.junit is not None:
@@ -55,7 +55,7 @@ def write_verdicts(verdicts: Sequence[Verdict], args: Namespace) -> None:
 
 
 def as_junit(verdicts: Sequence[Verdict]) -> bytes:
-    """JUnit's XML: a test case for each run, with a failure for each violation."""
+    """The verdicts as JUnit's XML: a test case for each run, with a failure for each violation."""
     failed = sum(bool(each.violations) for each in verdicts)
     suite = ElementTree.Element(
         "testsuite", name="regroup chaos", tests=str(len(verdicts)), failures=str(failed), errors="0", skipped="0"
@@ -71,5 +71,5 @@ def as_junit(verdicts: Sequence[Verdict]) -> bytes:
 
 
 def _as_xml(text: str) -> str:
-    """The text without characters that XML cannot hold."""
+    """The text without characters that XML cannot contain."""
     return _NOT_XML.sub("�", text)

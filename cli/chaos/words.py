@@ -1,4 +1,6 @@
-"""The jobs of `regroup chaos show` and `regroup chaos words`: what scenarios look like, and what they may say."""
+"""The jobs of `regroup chaos show` and `regroup chaos words`: print a scenario file, and the reference of what it may
+contain.
+"""
 
 import textwrap
 from argparse import Namespace
@@ -24,7 +26,7 @@ def show_scenario(args: Namespace) -> int:
 
 
 def show_words(args: Namespace) -> int:
-    """Print every table of the reference, or the rows with the text that is asked for."""
+    """Print all tables of the reference, or the rows that contain the text of the arguments."""
     shown = list(_matching(args.about.lower()))
     if not shown:
         raise CannotRun(f"no word of a scenario and no invariant contains {args.about!r}")
@@ -38,7 +40,7 @@ def show_words(args: Namespace) -> int:
 
 
 def _matching(text: str) -> Iterator[ReferenceTable]:
-    """The tables whose title contains the text, and the matching rows of others."""
+    """The tables whose title contains the text, and of other tables the rows that contain it."""
     for title, rows in (*scenario_reference(), *invariant_tables()):
         matching = rows if text in title.lower() else tuple(row for row in rows if text in " ".join(row).lower())
         if matching:
@@ -46,7 +48,7 @@ def _matching(text: str) -> Iterator[ReferenceTable]:
 
 
 def invariant_tables() -> Iterator[ReferenceTable]:
-    """The invariants by subject, and that of recovery."""
+    """Tables of the invariants, one for each subject, and of the invariant about recovery."""
     for subject, rows in invariant_reference().items():
         yield ReferenceTable(
             f"Invariants: {subject[0].lower()}{subject[1:]}", tuple(ReferenceRow(*row) for row in rows)

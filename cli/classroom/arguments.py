@@ -1,8 +1,9 @@
 """The arguments of `regroup story`, `export`, `view` and `step`."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
+from regroup.classroom.languages import Language
 from regroup.cli.terminal.arguments import MAX_PORT, loaded_type, new_file, whole_number
 
 STORY_HELP = """\
@@ -14,6 +15,7 @@ regroup story regroup.db --from 13:05:20 --to 13:06:00      times of day in UTC,
 regroup story regroup.db --to 90s                           the first 90 seconds of each group
 
 What was not recorded is left out: session clocks, lost messages, refused requests, what members believed they owned.
+--language zh writes Simplified Chinese, with Kafka's own terms in English.
 """
 EXPORT_HELP = """\
 Draw a part of a group's history: members and coordinator, generations, and who owned which partition when.
@@ -36,7 +38,7 @@ regroup view regroup.db --group payments --port 8080
 regroup view eager.db cooperative.db        two histories on one time axis, with their totals
 
 The page is served on this machine alone, until Ctrl-C, and fetches nothing from the network. A reload reads the store
-again. #event-120 behind the address shows the event at position 120, ?language=zh labels in Chinese.
+again. #event-120 behind the address shows the event at position 120, ?language=zh is in Chinese, as with --language zh.
 """
 STEP_HELP = """\
 Walk a group's history key by key, in a full-screen view: the state table, what each member does, the deadlines that
@@ -59,6 +61,7 @@ def add_story_arguments(parser: ArgumentParser) -> None:
     _add_store(parser)
     parser.add_argument("--group", metavar="G", help="only this group")
     _add_range(parser)
+    _add_language(parser)
 
 
 def add_export_arguments(parser: ArgumentParser) -> None:
@@ -72,6 +75,7 @@ def add_export_arguments(parser: ArgumentParser) -> None:
     form.add_argument("--svg", dest="form", action="store_const", const="svg", help="a picture")
     form.add_argument("--html", metavar="FILE", type=new_file, help="write the page of `regroup view` to this file")
     _add_range(parser)
+    _add_language(parser)
     parser.add_argument(
         "--output", metavar="FILE", type=new_file, help="write to this file (default: to the standard output)"
     )
@@ -87,6 +91,7 @@ def add_view_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--group", metavar="G", help="only this group (default: the page offers all)")
     port = whole_number(0, MAX_PORT, what="port")
     parser.add_argument("--port", metavar="P", type=port, default=0, help="listen on this port (default: a free one)")
+    _add_language(parser)
 
 
 def add_step_arguments(parser: ArgumentParser) -> None:
@@ -96,10 +101,24 @@ def add_step_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--group", metavar="G", help="only this group")
     place = loaded_type("regroup.cli.classroom.selection:parse_place")
     parser.add_argument("--at", metavar="PLACE", type=place, help=f"begin at {PLACE_HELP}")
+    _add_language(parser)
 
 
 def _add_store(parser: ArgumentParser) -> None:
     parser.add_argument("store", metavar="STORE", type=Path, help="the file that `regroup serve --store` writes")
+
+
+def _add_language(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--language", metavar="L", type=_language, default=Language.ENGLISH, help="en or zh (default: en)"
+    )
+
+
+def _language(text: str) -> Language:
+    try:
+        return Language(text)
+    except ValueError:
+        raise ArgumentTypeError(f"unknown language: {text!r}; give en (English) or zh (Simplified Chinese)") from None
 
 
 def _add_range(parser: ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import Final
 
+from regroup.classroom.languages import Language
 from regroup.classroom.page.files import Run, html_file
 from regroup.classroom.pictures.mermaid import mermaid_picture
 from regroup.classroom.pictures.part import Unreadable
@@ -19,7 +20,6 @@ from regroup.cli.terminal.text import printable_lines
 PICTURES: Final[dict[str, Callable[[GroupTimeline, PositionRange], str]]] = {
     "svg": svg_picture,
     "mermaid": mermaid_picture,
-    "text": text_picture,
 }
 
 
@@ -28,8 +28,14 @@ def run(args: Namespace) -> int:
     """Write the picture. Raises CannotRun, StoreError."""
     if args.html is not None:
         return write_page(args)
+    if args.language is not Language.ENGLISH and args.form != "text":
+        raise CannotRun(f"--{args.form} is in English; --language is for --text and --html")
     timeline = asyncio.run(selected_timelines(args))[0]
-    picture = PICTURES[args.form](timeline, range_of(args, timeline))
+    within = range_of(args, timeline)
+    if args.form == "text":
+        picture = text_picture(timeline, within, args.language)
+    else:
+        picture = PICTURES[args.form](timeline, within)
     if args.output is None:
         print(printable_lines(picture), end="")
     else:
@@ -43,7 +49,7 @@ def write_page(args: Namespace) -> int:
     if given:
         raise CannotRun(f"--html FILE holds the whole history, and takes no {' and no '.join(given)}")
     shown = asyncio.run(_recorded_run(args))
-    args.html.write_text(html_file([shown]), encoding="utf-8")
+    args.html.write_text(html_file([shown], args.language), encoding="utf-8")
     return 0
 
 

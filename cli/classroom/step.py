@@ -32,7 +32,7 @@ async def prepared(args: Namespace) -> StepApp:
         if args.at is not None and args.at.position is not None and not first <= args.at.position <= last:
             raise CannotRun(f"unknown position {args.at.position}; the store holds {first} to {last}")
     read_messages = message_reader(args.store)
-    groups = [SteppedGroup(each, read_messages) for each in timelines]
+    groups = [SteppedGroup(each, read_messages, args.language) for each in timelines]
     number = 0 if args.at is None else begin_at(args.at, groups)
     return StepApp(groups, group_number=number)
 

@@ -4,6 +4,7 @@ import asyncio
 from argparse import Namespace
 from typing import Final
 
+from regroup.classroom.languages import Language
 from regroup.cli.classroom.view_runs import StoreRuns
 from regroup.cli.jobs import CannotRun
 from regroup.cli.terminal.signals import stop_on_signals
@@ -26,7 +27,8 @@ async def serve_page(args: Namespace) -> int:
     await runs.check()
     try:
         async with serve_application(page_application(runs, Access(host=HOST)), HOST, args.port) as address:
-            print(f"page  {address}/  (Ctrl-C ends it)", flush=True)
+            query = "" if args.language is Language.ENGLISH else f"?language={args.language.value}"
+            print(f"page  {address}/{query}  (Ctrl-C ends it)", flush=True)
             await stop.wait()
     except OSError as error:
         raise CannotRun(f"cannot listen on {HOST}:{args.port}: {error.strerror}. --port 0 takes a free port") from error

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.reading import read_timelines
+from regroup.classroom.timeline import GroupTimeline
 from regroup.cli.classroom.selection import messages_of
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.control.errors import UnknownGroup
 from regroup.control.web.page_routes import ListedRun
+from regroup.storage.errors import StoreDamaged
 from regroup.storage.sqlite.store import SqliteStore
 
 
@@ -21,10 +23,24 @@ class StoreRuns:
         self._documents: dict[tuple[int, str, int], tuple[int, bytes]] = {}
 
     async def check(self) -> None:
-        """Raise StoreError or CannotRun unless there is something to show in each store."""
+        """Raise StoreError or CannotRun unless each store has something to show, and all of it can be read.
+
+        The group that the page opens with is kept for it.
+        """
         for number, path in enumerate(self._stores):
-            if not await self._groups(number):
+            groups = await self._groups(number)
+            if not groups:
                 raise CannotRun(f"{path}: the store has no group")
+            try:
+                await self._read_all(number, groups)
+            except StoreDamaged as error:
+                raise CannotRun(str(error) if path.name in str(error) else f"{path}: {error}") from error
+
+    async def _read_all(self, number: int, groups: Sequence[str]) -> None:
+        async with await open_store_to_read(self._stores[number]) as store:
+            head, timelines = await _head(store), await read_timelines(store, groups)
+            if groups[0] in timelines:
+                self._documents[number, groups[0], 0] = head, await _document(store, timelines[groups[0]], 0)
 
     async def listed(self) -> Sequence[ListedRun]:
         """Every group of every store; of two stores with the same groups, the first of each come first."""
@@ -47,9 +63,7 @@ class StoreRuns:
                 if group not in timelines:
                     raise UnknownGroup(f"all events of group {group!r} have been trimmed")
                 self._documents = {each: value for each, value in self._documents.items() if each[2] == 0}
-                messages = await messages_of(store, timelines[group])
-                document = encoded_document(timelines[group], after=after, messages=messages)
-                self._documents[key] = known = head, document
+                self._documents[key] = known = head, await _document(store, timelines[group], after)
             return known[1]
 
     async def _groups(self, number: int) -> list[str]:
@@ -60,6 +74,10 @@ class StoreRuns:
         if self._group not in known:
             raise CannotRun(f"{self._stores[number]}: {unknown_group(self._group, known)}")
         return [self._group]
+
+
+async def _document(store: SqliteStore, timeline: GroupTimeline, after: int) -> bytes:
+    return encoded_document(timeline, after=after, messages=await messages_of(store, timeline))
 
 
 async def _head(store: SqliteStore) -> int:

@@ -1,1 +1,1 @@
-"""`regroup conformance`: stories and random courses against any broker."""
+"""`regroup conformance`: runs stories and random courses against any broker."""

@@ -32,7 +32,7 @@ AREAS: Final = (
     "validation",
     "recovery",
 )
-"""The areas of the stories in regroup.conformance.stories, which takes long to load."""
+"""The areas of the stories in regroup.conformance.stories, listed here because that takes long to load."""
 OWN_EMULATOR: Final = "emulator"
 """The value of --against that stands for an emulator in this process."""
 
@@ -99,7 +99,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def broker(text: str) -> str:
-    """Check `HOST:PORT`, and keep the text."""
+    """Check that a text is `HOST:PORT`, and return it unchanged."""
     host_and_port(text)
     return text
 

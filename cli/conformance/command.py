@@ -1,4 +1,4 @@
-"""The job of `regroup conformance`: stories or random courses against a broker, and the report."""
+"""The job of `regroup conformance`: runs stories or random courses against a broker, and prints the report."""
 
 import asyncio
 import shlex
@@ -33,7 +33,7 @@ from regroup.conformance.stories import CASES
 
 @cannot_run_after(TargetUnavailable, UnsuitableSettings)
 def run(args: Namespace) -> int:
-    """Return 0 if nothing failed, and 1 if something did."""
+    """Run what the arguments say; return 0 if nothing failed, and 1 if something did."""
     cases = [
         each
         for each in CASES.values()
@@ -108,7 +108,7 @@ async def _run_courses(args: Namespace) -> int:
 
 
 def courses_options(args: Namespace) -> str:
-    """The options that play the same courses again."""
+    """The options that play the same random courses again, as text."""
     options = ["--bootstrap", args.bootstrap, "--against", args.against]
     options += ["--seeds", f"{args.seeds.start}-{args.seeds.stop - 1}", "--slot", str(args.slot)]
     return shlex.join([*options, "--restart", args.restart] if args.restart else options)

@@ -1,4 +1,4 @@
-"""An emulator in this process that elects the leaders which another broker has elected before."""
+"""An emulator in this process that elects the same leaders as another broker, so that the two can be compared."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -26,17 +26,18 @@ class SteerableCluster:
         self._cluster: BrokerCluster | None = None
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
-        """Elect this member when the group next needs another leader."""
+        """Elect this member the next time that the group needs another leader."""
         self._preferred[group_id] = member_id
 
     def choose_leader(self, group_id: str, candidates: Sequence[str]) -> str:
-        """The policy of its coordinators."""
+        """The LeaderPolicy of the coordinators: the preferred member if it is a candidate, otherwise the first
+        candidate."""
         preferred = self._preferred.get(group_id, "")
         return preferred if preferred in candidates else first_candidate(group_id, candidates)
 
     @property
     def address(self) -> str:
-        """HOST:PORT, the same after a restart."""
+        """The address as `HOST:PORT`. It stays the same after a restart."""
         host, port = self._running.address
         return f"{host}:{port}"
 
@@ -68,7 +69,7 @@ class SteerableCluster:
 
 @asynccontextmanager
 async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[SteerableCluster]:
-    """Run the emulator with those of the settings that are a coordinator's."""
+    """Run such an emulator within the `async with` block. Of the settings, those of a coordinator are used."""
     names = CoordinatorSettings.names()
     options = ClusterOptions(
         settings=CoordinatorSettings.from_texts({name: settings[name] for name in names if name in settings}),

@@ -1,1 +1,1 @@
-"""`regroup demo`: a coordinator and three Kafka clients as processes, two of which are killed."""
+"""`regroup demo`: runs a coordinator and three Kafka clients as processes, and kills two of them."""

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 
 
 def produce(address: str, topic: str) -> None:
-    """Write forty records a second until the process is ended."""
+    """Write forty records a second until the process is killed."""
     producer = Producer({"bootstrap.servers": address, "linger.ms": 0, "reconnect.backoff.max.ms": 500})
     number = 0
     while True:
@@ -22,7 +22,7 @@ def produce(address: str, topic: str) -> None:
 
 
 def consume(address: str, topic: str, group_id: str, client_id: str, session_timeout_ms: str) -> None:
-    """Read, and commit twice a second, until the process is ended."""
+    """Read records, and commit twice a second, until the process is killed."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,

@@ -1,4 +1,6 @@
-"""The job of `regroup demo`: a coordinator and its clients as processes, two of which are killed."""
+"""The job of `regroup demo`: starts a coordinator and its clients as processes, kills two of them, and shows what
+happens.
+"""
 
 import asyncio
 import shlex
@@ -48,7 +50,7 @@ def run(args: Namespace) -> int:
 
 
 class GroupFollower:
-    """Folds the group from its history as the coordinator writes it."""
+    """Follows the history of the group in the store while the coordinator writes it, and folds its state."""
 
     def __init__(self, store: Path) -> None:
         self.group = Group(group_id=GROUP)
@@ -56,7 +58,7 @@ class GroupFollower:
         self._position = 0
 
     async def wait_for(self, what: str, is_wanted: Callable[[Event], bool]) -> Event:
-        """The next event for which this is true. Raises TimeoutError with `what` was waited for."""
+        """The next event for which `is_wanted` returns True. Raises TimeoutError with the text `what`."""
         try:
             async with asyncio.timeout(STEP_TIMEOUT_S):
                 return await self._next(is_wanted)
@@ -88,7 +90,7 @@ class GroupFollower:
         return member is not None and member.profile.client_id == client_id
 
     def owners(self) -> dict[int, str]:
-        """The client that owns each partition of the topic."""
+        """The client id of the owner of each partition of the topic."""
         return {
             each.partition: member.profile.client_id
             for member in self.group.members.values()
@@ -98,7 +100,7 @@ class GroupFollower:
 
 
 class Demo:
-    """Runs the demo; each step waits for the events that it is about."""
+    """Runs the demo. Each step waits for the events that it leads to."""
 
     def __init__(self, store: Path, console: PlainConsole) -> None:
         self._store = store
@@ -182,13 +184,13 @@ class Demo:
         self._console.print(line)
 
     async def _start_coordinator(self) -> None:
-        """Start the coordinator: on a free port the first time, later on the same."""
+        """Start the coordinator: on a free port the first time, and on the same port later."""
         where = ("--store", str(self._store), "--port", self._address.rpartition(":")[2])
         process = await self._start("coordinator", "regroup.cli", *SERVE_ARGUMENTS, *where)
         self._address = (await _first_line(process)).split()[-1]
 
     async def _start(self, name: str, module: str, *arguments: str) -> asyncio.subprocess.Process:
-        """Start a process. Clients report a lost connection on standard error, which is not shown."""
+        """Start a process. Its standard error, on which clients report lost connections, is not shown."""
         stderr = asyncio.subprocess.DEVNULL if module == CLIENT else None
         self._processes[name] = await asyncio.create_subprocess_exec(
             sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE, stderr=stderr
@@ -209,7 +211,8 @@ class Demo:
 
 
 async def _first_line(process: asyncio.subprocess.Process) -> str:
-    """The line that the coordinator prints once it listens. Raises CannotRun if it ends, TimeoutError."""
+    """The first line that a process prints; the coordinator prints it once it listens. Raises CannotRun if the process
+    ends before, and TimeoutError."""
     assert process.stdout is not None
     try:
         async with asyncio.timeout(STEP_TIMEOUT_S):
@@ -251,7 +254,8 @@ async def prepare_store_path(store: Path, group_id: str) -> None:
 
 
 def _remove(store: Path) -> None:
-    """Remove the store's files but the lock file: without it, two processes could lock two files of one name."""
+    """Remove the files of the store except the lock file. Without it, two processes could lock two files with the same
+    name."""
     lock = WriterLock(store)
     try:
         for suffix in ("", "-wal", "-shm"):

@@ -1,1 +1,1 @@
-"""`regroup members`: simulated consumers against any broker, over TCP or MQTT."""
+"""`regroup members`: runs simulated consumers against any broker, over TCP or MQTT."""

@@ -1,4 +1,5 @@
-"""Before simulated members join a group: whose cluster is it, and what would they do to it?
+"""Checks a cluster before simulated members join a group there: whether regroup serves it, and what the members would
+do to it.
 
 A cluster of regroup is known by its cluster id. Elsewhere members that join an existing group take partitions from its
 consumers and commit offsets, so that needs consent.
@@ -29,7 +30,7 @@ from regroup.protocol.messages.describe import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from regroup.server.cluster.state import CLUSTER_ID_PREFIX
+from regroup.server.cluster.loading import CLUSTER_ID_PREFIX
 
 REQUEST_TIMEOUT_MS: Final = 10_000
 RETRY_DELAY_S: Final = 0.5
@@ -44,12 +45,13 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class ClusterSurvey:
-    """What is known of a cluster before members join a group there."""
+    """What a cluster answered before members join a group there."""
 
     cluster_id: str | None
-    """None before Metadata v2."""
+    """The cluster id; None if the broker is too old to return it (Metadata before v2)."""
     group: DescribedGroup | None = None
-    """The group; None if it does not exist, or was not asked for, since the cluster is regroup's."""
+    """The group that the members would join; None if it does not exist, or if regroup serves the cluster, so that it
+    was not asked for."""
     missing_topics: tuple[str, ...] = ()
 
     @property
@@ -59,7 +61,7 @@ class ClusterSurvey:
 
 
 class ClusterSurveyor:
-    """Asks a cluster over a transport, until it answers."""
+    """Sends requests to a cluster over a transport, repeating each until it is answered."""
 
     def __init__(self, transport: MemberTransport) -> None:
         self._transport = transport
@@ -90,13 +92,14 @@ class ClusterSurveyor:
             await asyncio.sleep(RETRY_DELAY_S)
 
     async def _find_other_type(self, group_id: str, address: NodeAddress) -> DescribedGroup | None:
-        """A group that DescribeGroups does not describe, as one of the consumer protocol (KIP-848), may still exist."""
+        """The group as one of another type, if it exists; None if not. DescribeGroups does not show a group of the
+        consumer protocol (KIP-848), but ListGroups does."""
         listed = await self._ask(ListGroupsResponse, ListGroupsRequest(), address)
         found = next((each for each in listed.groups if each.group_id == group_id), None)
         return DescribedGroup(group_id=group_id, group_state=found.group_state or "of another type") if found else None
 
     async def _ask(self, kind: type[R], request: Message, address: NodeAddress | None = None) -> R:
-        """Ask again until there is a response."""
+        """Send a request repeatedly until there is a response of this type, and return it."""
         target = RequestTarget.ANY_BROKER if address is None else RequestTarget.COORDINATOR
         while True:
             answered: asyncio.Future[ResponseReceived | RequestFailed] = asyncio.get_running_loop().create_future()
@@ -108,7 +111,8 @@ class ClusterSurveyor:
 
 
 def objections(survey: ClusterSurvey, group_id: str, *, writes_to: tuple[str, ...]) -> str:
-    """Why members may not join without consent, as one sentence with what they would do; empty if they may."""
+    """Why members may not join without the user's consent, as one sentence that says what they would do; empty if they
+    may."""
     if survey.is_ours:
         return ""
     effects = list(_effects(survey.group, group_id, writes_to))

@@ -1,4 +1,4 @@
-"""The job of `regroup members`: run simulated consumers, show what happens to them, and summarize it."""
+"""The job of `regroup members`: runs simulated consumers, shows what happens to them, and prints a summary."""
 
 import asyncio
 import time
@@ -55,7 +55,8 @@ async def run_members(plan: FleetPlan, stop: asyncio.Event, mqtt: MembersOverMqt
 
 
 async def _check_cluster(plan: FleetPlan, stop: asyncio.Event) -> str | None:
-    """Say which topics do not exist. Raises CannotRun if the members would do harm in a cluster that is not regroup's.
+    """Print which topics do not exist. Raises CannotRun if the members would do harm in a cluster that regroup does not
+    serve.
 
     A cluster that cannot be reached is asked again until `stop` is set; then the reason is returned.
     """
@@ -81,7 +82,8 @@ async def _check_cluster(plan: FleetPlan, stop: asyncio.Event) -> str | None:
 
 
 async def _show_until(stop: asyncio.Event, fleet: MemberFleet) -> None:
-    """Redraw the table on a terminal; elsewhere each change has been printed as a line."""
+    """On a terminal, redraw the table of members until `stop` is set; elsewhere each change is printed as a line when
+    it happens."""
     live = Live(console=fleet.console, auto_refresh=False)
     with live if fleet.console.is_terminal else nullcontext():
         while True:

@@ -1,4 +1,4 @@
-"""The members of one `regroup members`, with their transports and producers."""
+"""The members of one `regroup members`: their plan from the arguments, their transports, and their producers."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ CLOSE_TIMEOUT_S: Final = 10.0
 
 
 def known_assignor(text: str) -> str:
-    """The name of an assignor. Raises ValueError if there is none of this name."""
+    """Check that an assignor with this name exists, and return the name. Raises ValueError if there is none."""
     try:
         return assignor_named(text).name
     except AssignorError as error:
@@ -40,7 +40,7 @@ def known_assignor(text: str) -> str:
 
 
 def parse_numbered_fault(text: str) -> tuple[int | None, MemberFault]:
-    """Parse `2:pause:20s`, or `all:crash`: the member's number, None for all, and the fault. Raises ValueError."""
+    """Parse `2:pause:20s` or `all:crash` to the member's number (None for all) and the fault. Raises ValueError."""
     number, _, fault = text.partition(":")
     if number != "all" and not (number.isascii() and number.isdigit() and int(number) >= 1):
         raise ValueError(f"no member is named in {text!r}; write for example 2:pause:20s or all:slow-join:5s")
@@ -49,7 +49,8 @@ def parse_numbered_fault(text: str) -> tuple[int | None, MemberFault]:
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """A checked run of `regroup members`. Settings and faults are those of each member, in order."""
+    """The checked arguments of `regroup members`. Settings and faults are lists with one entry for each member, in
+    order."""
 
     args: Namespace
     settings: tuple[ConsumerSettings, ...]
@@ -59,7 +60,7 @@ class FleetPlan:
 
 
 def plan_fleet(args: Namespace) -> FleetPlan:
-    """Check the arguments. Raises ValueError for those that contradict each other."""
+    """Make a plan from the arguments. Raises ValueError for arguments that contradict each other."""
     for number, fault in args.faults:
         if number is not None and number > args.count:
             raise ValueError(f"fault {fault} is for member {number}, and there are {args.count} members")
@@ -95,21 +96,23 @@ def _consumer_settings(number: int, args: Namespace) -> ConsumerSettings:
 
 @dataclass(slots=True)
 class MemberFleet:
-    """All members of one run, with their transports and producers. A member's index counts from 0."""
+    """All members of one `regroup members`, with their transports and producers. The index of a member counts from
+    0."""
 
     plan: FleetPlan
     console: Console
     epoch_ms: int
-    """Epoch milliseconds at zero of the event loop's clock."""
+    """The time at which the clock of the event loop is 0, in epoch milliseconds."""
     mqtt: MembersOverMqtt | None = None
     members: list[SimulatedMember] = field(default_factory=list)
     transports: list[TcpTransport] = field(default_factory=list)
     producers: list[SimulatedProducer] = field(default_factory=list)
     has_joined: bool = False
-    """A member has joined the group at least once."""
+    """Whether any member has joined the group at least once."""
     ledger: RecordLedger = field(init=False)
     _refusal_lines: dict[tuple[str, RequestRefused], RateLimitedLog] = field(default_factory=dict)
-    """By member and refusal: a member that is refused in a loop has one line in ten seconds."""
+    """Logs of refused requests by member and refusal: a member that is refused in a loop gets one line every ten
+    seconds."""
 
     def __post_init__(self) -> None:
         self.ledger = RecordLedger(self.plan.workload.late_after_ms)
@@ -125,7 +128,7 @@ class MemberFleet:
                 )
 
     def _new_transport(self, client_id: str, index: int | None = None) -> TcpTransport:
-        """A transport for the member with this index, or for a producer."""
+        """A new transport for the member with this index, or for a producer if it is None."""
         if self.mqtt is not None:
             return self.mqtt.transport(client_id, index)
         return TcpTransport(self.plan.args.bootstrap, client_id=client_id)
@@ -169,7 +172,7 @@ class MemberFleet:
             self._print_line(name, line)
 
     def _print_line(self, name: str, line: str) -> None:
-        """Print a line; on a terminal the table shows the member instead."""
+        """Print a line about a member. On a terminal nothing is printed, since the table shows the member."""
         if not self.console.is_terminal:
             self.console.print(printable(f"{time.strftime('%H:%M:%S')} member {name} {line}"), soft_wrap=True)
 
@@ -195,5 +198,5 @@ class MemberFleet:
 
     @property
     def is_over(self) -> bool:
-        """Every member has stopped, and none can be started again by remote control."""
+        """Whether every member has stopped and none can be started again by remote control."""
         return all(member.is_stopped for member in self.members) and not self.plan.args.mqtt_control

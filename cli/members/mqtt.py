@@ -1,4 +1,4 @@
-"""The MQTT part of `regroup members`: transports, client names, and the remote control."""
+"""Members of `regroup members` over MQTT: transports, client names, and the remote control."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ FAULT_KINDS: Final = {
     RemoteCommandKind.PAUSE: MemberFaultKind.PAUSE,
     RemoteCommandKind.SLOW: MemberFaultKind.SLOW_JOIN,
 }
-"""The fault that a remote command injects; the remaining command, `rejoin`, starts a new member."""
+"""The fault that each remote command injects. The command that is not here, `rejoin`, starts a new member."""
 
 
 class MembersOverMqtt:
-    """Transports and remote control for the members of one process. Raises CannotRun for invalid credentials."""
+    """The transports and the remote control of all members of one process. Raises CannotRun for invalid credentials."""
 
     def __init__(self, args: Namespace) -> None:
         self.address = args.mqtt
@@ -39,20 +39,22 @@ class MembersOverMqtt:
         self._last_error = ""
 
     def transport(self, client_id: str, index: int | None) -> MqttTransport:
-        """A connection to the MQTT broker with a last will of its own, for a member or, without index, a producer."""
+        """A connection to the MQTT broker with its own last will, for the member with this index, or for a producer if
+        it is None."""
         name = f"{self._prefix}-producer-{_new_id()[:8]}" if index is None else self._names[index]
         return MqttTransport(
             self.address, self._access, name, new_incarnation=_new_id, client_id=client_id, report=self._report
         )
 
     def _report(self, error: str) -> None:
-        """Print an error once: all members lose the same broker at the same time."""
+        """Print an error if it differs from the last one, because all members lose the same MQTT broker at the same
+        time."""
         if error != self._last_error:
             print_error("members", error)
             self._last_error = error
 
     def start_remote_control(self, members: Sequence[SimulatedMember], replace_member: Callable[[int], None]) -> None:
-        """Carry out commands that arrive over MQTT, until `close`."""
+        """Carry out commands that arrive over MQTT, until `close` is called."""
 
         def carry_out(name: str, command: RemoteCommand) -> str:
             """Carry out a command for one member; return the response. Raises ValueError if it is not possible."""
@@ -80,7 +82,7 @@ class MembersOverMqtt:
 
 
 def name_prefix(args: Namespace) -> str:
-    """What the names of this process's members begin with."""
+    """The beginning of the names of this process's members."""
     return args.mqtt_name or f"{socket.gethostname()}-{os.getpid()}"
 
 

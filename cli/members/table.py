@@ -1,4 +1,4 @@
-"""The output of `regroup members`: a live table of the members, or a line for each change of one."""
+"""Formats the output of `regroup members`: a live table of the members, or a line for each change of a member."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +30,8 @@ NUMBERS: Final = ("generation", "processed", "twice")
 
 
 def members_table(views: Sequence[MemberView], counts: RecordCounts) -> Table:
-    """Draw a row for each member. Columns in which nothing stands are left out, so that 80 columns are enough."""
+    """A table with a row for each member. Columns in which all cells are empty are left out, so that 80 characters are
+    enough."""
     caption = (
         f"{counts.processed} records processed, {counts.duplicates} twice, {counts.late} late, {counts.skipped} skipped"
     )
@@ -57,7 +58,7 @@ def _cells(view: MemberView) -> dict[str, str]:
 
 
 def describe_change(change: ConsumerChange | ConsumerError, owned: Sequence[TopicPartition] = ()) -> str:
-    """Describe a change of a member, beginning with the verb; empty for changes that are not shown.
+    """A change of a member as text that begins with the verb; empty for changes that are not shown.
 
     `owned` are the partitions of the member after the change.
     """
@@ -84,7 +85,7 @@ def describe_change(change: ConsumerChange | ConsumerError, owned: Sequence[Topi
 
 
 def describe_note(note: MemberNote) -> str:
-    """Describe a refused request, or a fault that begins or ends, beginning with the verb."""
+    """A refused request, or a fault that begins or ends, as text that begins with the verb."""
     match note:
         case RequestRefused(api, error):
             return f"was refused: its {api} was answered {error}"

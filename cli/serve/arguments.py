@@ -27,7 +27,7 @@ MAX_BROKERS: Final = 100
 MIN_MAX_RESPONSE_BYTES: Final = 64 * 1024
 MAX_MAX_RESPONSE_BYTES: Final = 2**31 - 1
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
-"""The same as in `regroup.server.limits`, which the help need not load."""
+"""The same value as in `regroup.server.limits`, which is not imported here, so that help is quick."""
 MIN_RECORD_MAX_BYTES: Final = 1024 * 1024
 DEFAULT_RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_TOPIC_PARTITIONS: Final = 10_000
@@ -222,7 +222,7 @@ def _add_process_arguments(parser: ArgumentParser) -> None:
 
 @argument_type
 def topic(text: str) -> tuple[str, int]:
-    """Parse `NAME:PARTITIONS`; without a number, one partition."""
+    """Parse `NAME:PARTITIONS` to the topic name and the number of partitions, which is 1 if it is left out."""
     name, _, count = text.partition(":")
     count = count or "1"
     if not (name and count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_TOPIC_PARTITIONS):

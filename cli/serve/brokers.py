@@ -1,4 +1,4 @@
-"""The brokers of `regroup serve` as its prompt uses them, and the plain ones, which no test kit stands behind."""
+"""The brokers of `regroup serve`: what its prompt can do with them, and the brokers that run without a control port."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ServedBrokers(Protocol):
-    """What the prompt acts on."""
+    """The brokers as the prompt uses them."""
 
     @property
     def addresses(self) -> list[tuple[str, int]]: ...
@@ -30,7 +30,7 @@ class ServedBrokers(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """What `regroup serve` starts, checked."""
+    """The checked options with which `regroup serve` starts."""
 
     cluster: ClusterOptions
     open_store: StoreFactory
@@ -40,7 +40,8 @@ class ServeOptions:
 
 
 class PlainBrokers:
-    """Brokers without the test kit. Their requests pass no gate before the first fault rule."""
+    """The brokers of a `regroup serve` without --control and --page. Their requests pass no gate before the first fault
+    rule is added."""
 
     def __init__(self, cluster: BrokerCluster) -> None:
         self._cluster = cluster
@@ -58,7 +59,8 @@ class PlainBrokers:
 
 @asynccontextmanager
 async def plain_brokers(options: ServeOptions) -> AsyncIterator[ServedBrokers]:
-    """Run the brokers until the end of the block. Raises StoreError, InvalidSetting, or OSError for a taken port."""
+    """Run the brokers within the `async with` block. Raises StoreError, InvalidSetting, or OSError if a port is in
+    use."""
     cluster = await BrokerCluster.start(options.open_store, options.cluster, reopen_store=options.reopen_store)
     try:
         for name, partitions in options.topics:

@@ -1,4 +1,6 @@
-"""The job of `regroup serve`: brokers in this process until SIGTERM or Ctrl-C, with settings by their Kafka names."""
+"""The job of `regroup serve`: runs brokers in this process until SIGTERM or Ctrl-C, with settings by their
+Kafka names.
+"""
 
 import asyncio
 import errno
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
 
 
 class ServePlan(NamedTuple):
-    """What `regroup serve` runs."""
+    """What `regroup serve` starts, as read from its arguments: brokers, control ports, MQTT."""
 
     options: ServeOptions
     ports: tuple[ControlOptions, ...]
-    """Of --control and --page."""
+    """The options of the ports of --control and --page."""
     rules: "list[FaultRule]"
 
 
@@ -55,7 +57,8 @@ def run(args: Namespace) -> int:
 
 
 def serve_plan(args: Namespace) -> ServePlan:
-    """Everything that can be checked before the store is opened. Raises CannotRun, UnknownSetting, InvalidSetting."""
+    """Check everything that can be checked before the store is opened, and return the plan. Raises CannotRun,
+    UnknownSetting, InvalidSetting."""
     open_here = partial(open_store, args.store, durability=args.durability)
     options = ServeOptions(
         cluster=cluster_options(args),
@@ -69,7 +72,7 @@ def serve_plan(args: Namespace) -> ServePlan:
 
 
 def cluster_options(args: Namespace) -> ClusterOptions:
-    """The brokers that the arguments describe."""
+    """The options of the brokers, from the arguments."""
     settings, broker_settings = read_settings(args)
     return ClusterOptions(
         settings=settings,
@@ -85,14 +88,14 @@ def cluster_options(args: Namespace) -> ClusterOptions:
 
 
 def emulated_release(name: str | None) -> Release | None:
-    """The release of `--broker-version`, the newest one by default; None for `any`."""
+    """The release that `--broker-version` names, by default the newest; None for `any`."""
     if name == ANY_RELEASE:
         return None
     return release_named(name) if name else newest_release()
 
 
 def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
-    """The factory of `asyncio` or `uvloop` event loops."""
+    """The function that makes an event loop of `asyncio` or `uvloop`."""
     try:
         factory: Callable[[], asyncio.AbstractEventLoop] = load(f"{name}:new_event_loop")
     except ImportError:
@@ -115,14 +118,15 @@ async def serve(args: Namespace, plan: ServePlan) -> None:
 
 
 async def serve_until_cancelled(args: Namespace, plan: ServePlan) -> None:
-    """Start everything, and stop it when this is cancelled. Raises CannotRun, StoreError."""
+    """Start everything, and stop it when this coroutine is cancelled. Raises CannotRun, StoreError."""
     # Before the store is made: it may not be installed, or its port be taken.
     async with embedded_mqtt_broker(plan.options.mqtt):
         await serve_brokers(args, plan)
 
 
 async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
-    """Start the brokers, and close them when this is cancelled. "listening" is printed when everything listens."""
+    """Start the brokers, and close them when this coroutine is cancelled. "listening" is printed when all ports
+    listen."""
     is_incomplete, is_new = wal_is_missing(args.store), not store_exists(args.store)
     async with AsyncExitStack() as stack:
         try:
@@ -150,7 +154,7 @@ async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
 
 
 def reason_of(error: OSError) -> str:
-    """Why the brokers cannot listen; the event loop's own text repeats the address."""
+    """Why the brokers cannot listen, as text. The event loop's own text would repeat the address."""
     if error.errno == errno.EADDRINUSE:
         return "another program uses the port. Try --port 0."
     text = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
@@ -158,7 +162,8 @@ def reason_of(error: OSError) -> str:
 
 
 async def start_brokers(plan: ServePlan, stack: AsyncExitStack) -> tuple[ServedBrokers, list[str]]:
-    """Start the brokers until the end of the stack, and return the lines that name their other addresses."""
+    """Start the brokers, which are closed with the stack. Returns them with the lines that name their further
+    addresses."""
     lines = [] if plan.options.mqtt is None else [f"feed on {plan.options.mqtt.address}"]
     if not plan.ports:
         return await stack.enter_async_context(plain_brokers(plan.options)), lines
@@ -176,7 +181,8 @@ def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]
 
 
 def read_settings_file(path: Path | None) -> dict[str, str]:
-    """Read a TOML file; `group.max.size = 5` and a table `[group.max]` with `size = 5` mean the same."""
+    """Read the settings in a TOML file, by their Kafka names; `group.max.size = 5` and a table `[group.max]` with `size
+    = 5` mean the same."""
     if path is None:
         return {}
     try:

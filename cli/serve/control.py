@@ -1,4 +1,4 @@
-"""The options of the control port and of the page of `regroup serve`."""
+"""The options of `regroup serve` for the control port and for the page."""
 
 import os
 from argparse import Namespace
@@ -19,19 +19,19 @@ MAX_TOKEN_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class ControlOptions:
-    """Where a port listens, checked."""
+    """The checked options of one port: what it serves, where it listens, and who may use it."""
 
     kind: str
-    """The value of a `PortKind`, which need not be loaded before a port is wanted."""
+    """The value of a `PortKind`, as text: the class is loaded only if such a port is wanted."""
     host: str
     port: int
     token: str
     names: tuple[str, ...]
-    """Names of this host beside `host`."""
+    """Further names of this host, which requests may use besides `host`."""
 
 
 def control_address(text: str) -> tuple[str, int]:
-    """Parse `HOST:PORT`; an IPv6 host stands in brackets, and port 0 is a free one. Raises ValueError."""
+    """Parse `HOST:PORT`. An IPv6 host is written in brackets, and port 0 is a free one. Raises ValueError."""
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not (colon and host and port.isascii() and port.isdigit() and int(port) <= MAX_PORT):
@@ -40,7 +40,7 @@ def control_address(text: str) -> tuple[str, int]:
 
 
 def control_options(args: Namespace) -> tuple[ControlOptions, ...]:
-    """The ports that the arguments describe: of --control, and of --page. Raises CannotRun or InvalidSetting."""
+    """The options of the ports that --control and --page ask for. Raises CannotRun or InvalidSetting."""
     for name in TOKEN_VARIABLES:
         if getattr(args, name) is None and getattr(args, f"{name}_token") is not None:
             raise CannotRun(f"--{name}-token needs --{name} HOST:PORT.")
@@ -66,7 +66,7 @@ def _wanted_ports(args: Namespace) -> Iterator[ControlOptions]:
 
 
 def _read_token(path: Path | None, variable: str) -> str:
-    """The token in the file, or else in the environment; empty if there is none."""
+    """The token in the file or, without a file, in the environment variable; empty if there is none."""
     if path is None:
         return os.environ.get(variable, "").strip()
     try:

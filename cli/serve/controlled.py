@@ -1,4 +1,4 @@
-"""The brokers of `regroup serve --control` and `--page`: those of the test kit, with these ports beside them.
+"""The brokers of `regroup serve` with --control or --page: those of the test kit, with control ports beside them.
 
 Only these options load this module, since the kit and the web server take time to load.
 """
@@ -20,7 +20,7 @@ from regroup.testing.options import ProcessOptions
 
 
 class ControlledBrokers:
-    """The brokers of an emulator."""
+    """The brokers of an emulator, as the prompt uses them."""
 
     def __init__(self, emulator: AsyncEmulator) -> None:
         self._emulator = emulator
@@ -39,7 +39,8 @@ class ControlledBrokers:
 async def controlled_brokers(
     options: ServeOptions, ports: Sequence[ControlOptions]
 ) -> AsyncIterator[tuple[ServedBrokers, list[str]]]:
-    """Run the brokers with their control ports until the end of the block; gives the lines that name the ports too.
+    """Run the brokers with their control ports within the `async with` block. It gets the brokers, and the lines that
+    name the ports.
 
     Raises StoreError, InvalidSetting, CannotRun for a control port that is taken, or OSError for a broker's.
     """

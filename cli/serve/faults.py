@@ -1,4 +1,6 @@
-"""Fault rules of `regroup serve`: from a file, at the prompt, and in force. Loaded once there is a rule."""
+"""Fault rules of `regroup serve`: read from a file, typed at the prompt, put in force. Loaded only if there
+is a rule.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ from regroup.server.faults.text import run_fault_command
 
 
 def read_fault_rules(path: Path) -> list[FaultRule]:
-    """The rules of `--faults`. Raises CannotRun."""
+    """The rules in the file of `--faults`. Raises CannotRun."""
     try:
         return load_fault_rules(path)
     except InvalidFault as error:
@@ -23,7 +25,7 @@ def read_fault_rules(path: Path) -> list[FaultRule]:
 
 
 def run_fault_line(rules: FaultRules, line: str) -> list[str]:
-    """Do what a typed line says, and return the lines to show. Raises CannotRun."""
+    """Execute a line that was typed at the prompt, and return the lines to print. Raises CannotRun."""
     try:
         return run_fault_command(rules, line)
     except (InvalidFault, UnknownRule) as error:
@@ -31,7 +33,7 @@ def run_fault_line(rules: FaultRules, line: str) -> list[str]:
 
 
 def rules_with_gates(cluster: BrokerCluster) -> FaultRules:
-    """Rules for these brokers, whose requests pass no gate before the first of them."""
+    """Fault rules for these brokers. Requests pass no gate until the first rule is added."""
     rules = FaultRules(ClusterFacts(lambda: cluster))
     rules.recorder = cluster.recorder
     rules.on_change = lambda: cluster.install_gates(partial(FaultGate, rules=rules))

@@ -1,4 +1,4 @@
-"""The log of the server: one line an event on standard error, as text for people or as JSON for programs."""
+"""The log of `regroup serve`: one line for each event on standard error, as text for people or as JSON for programs."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ class BestEffortStream:
 
 
 def configure_log(level: str, form: str) -> None:
-    """Send events of this level and above to standard error, as `text` or `json`."""
+    """Write log lines of this level and above to standard error, in the form `text` or `json`."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -41,13 +41,14 @@ def configure_log(level: str, form: str) -> None:
 
 
 def _text_processors() -> list[structlog.typing.Processor]:
-    """Colours are for a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    """The structlog processors for text. Colours are used on a terminal, unless NO_COLOR is set
+    (https://no-color.org)."""
     colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     return [_make_printable, structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24)]
 
 
 def _make_printable(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Drop an empty reason, and escape control characters: names come from any client."""
+    """Remove an empty reason from a log line, and escape control characters, since names come from any client."""
     shown: structlog.typing.EventDict = {}
     for key, value in event.items():
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The MQTT part of `regroup serve`: the broker to use, or to embed, and the service on it."""
+"""MQTT in `regroup serve`: which MQTT broker to use, an embedded one if wanted, and the service that uses it."""
 
 from argparse import Namespace
 from collections.abc import AsyncIterator
@@ -8,10 +8,10 @@ from typing import Final
 from uuid import uuid4
 
 from regroup.cli.mqtt_access import load_mqtt_access
+from regroup.cli.terminal.arguments import load
 from regroup.mqtt.address import DEFAULT_CLUSTER, DEFAULT_PORTS, MqttAccess, MqttAddress, parse_mqtt_address
 from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.mqtt.embedded import embedded_broker
-from regroup.server.mqtt.service import MqttService
 
 LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which a process reaches itself if it listens on all addresses."""
@@ -19,24 +19,24 @@ LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedBroker:
-    """An MQTT broker in this process, on this port."""
+    """Asks for an MQTT broker that runs in this process and listens on this port."""
 
     port: int = DEFAULT_PORTS["mqtt"]
 
 
 @dataclass(frozen=True, slots=True)
 class ServeMqttOptions:
-    """The broker, credentials and options of the MQTT service, checked."""
+    """The checked options of MQTT: broker, credentials, and what the service does."""
 
     address: MqttAddress
     access: MqttAccess
     embedded_host: str | None
-    """The address on which an embedded broker listens; None if the broker is another process."""
+    """The address on which an embedded MQTT broker listens; None if the MQTT broker is another process."""
     remove_on_last_will: bool
 
 
 def parse_mqtt_broker(text: str) -> MqttAddress | EmbeddedBroker:
-    """Parse the URL of a broker, or `embedded` or `embedded:PORT`. Raises ValueError."""
+    """Parse the argument of --mqtt: the URL of an MQTT broker, `embedded`, or `embedded:PORT`. Raises ValueError."""
     word, colon, port = text.partition(":")
     if word != "embedded":
         return parse_mqtt_address(text)
@@ -61,7 +61,7 @@ def mqtt_options(args: Namespace) -> ServeMqttOptions | None:
 
 @asynccontextmanager
 async def embedded_mqtt_broker(options: ServeMqttOptions | None) -> AsyncIterator[None]:
-    """Run an MQTT broker in this process until the end of the block, if one is wanted. Raises InvalidSetting."""
+    """Run an embedded MQTT broker within the `async with` block, if the options ask for one. Raises InvalidSetting."""
     async with AsyncExitStack() as stack:
         if options is not None and options.embedded_host is not None:
             broker = embedded_broker(options.embedded_host, options.address.port, options.access)
@@ -71,10 +71,10 @@ async def embedded_mqtt_broker(options: ServeMqttOptions | None) -> AsyncIterato
 
 @asynccontextmanager
 async def serve_over_mqtt(options: ServeMqttOptions | None, cluster: BrokerCluster) -> AsyncIterator[None]:
-    """Run the MQTT service until the end of the block; without options, there is none."""
+    """Run the MQTT service within the `async with` block; do nothing without options."""
     async with AsyncExitStack() as stack:
         if options is not None:
-            service = MqttService(
+            service = load("regroup.server.mqtt.service:MqttService")(
                 cluster,
                 options.address,
                 options.access,

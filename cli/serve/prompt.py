@@ -22,14 +22,14 @@ from regroup.storage.errors import StoreError
 
 STDIN_FD: Final = 0
 FAULT_WORDS: Final = ("fault", "faults", "release", "remove")
-"""The same as in `regroup.server.faults.text`, which need not be loaded before one is typed."""
+"""The same words as in `regroup.server.faults.text`, which is loaded only when one of them is typed."""
 MAX_READ_BYTES: Final = 4096
 
 BrokerAction: TypeAlias = Callable[[int], Awaitable[None]]
 
 
 class ServePrompt:
-    """Reads commands while the brokers run. The end of input ends the prompt and nothing else."""
+    """Reads and executes commands while the brokers run. At the end of the input the brokers go on."""
 
     def __init__(self, brokers: ServedBrokers, count: int) -> None:
         self._brokers = brokers
@@ -44,7 +44,7 @@ class ServePrompt:
 
     @property
     def hint(self) -> str:
-        """The commands, in one line."""
+        """The commands, as one line of text."""
         numbers = f"N from 0 to {self._last}" if self._last else "N is 0"
         return f"type stop N or start N ({numbers}), fault FIELD=VALUE …, faults, release RULE, remove RULE, or help"
 

@@ -1,4 +1,4 @@
-"""The job of `regroup campaign`: a grid of simulations on Spark, or one run of it in this process."""
+"""The job of `regroup campaign`: runs a grid of simulations on Spark, or repeats one run of it in this process."""
 
 import asyncio
 import signal
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 @cannot_run_after(InvalidCampaign)
 def run(args: Namespace) -> int:
-    """Check the plan and the folder before Spark is started."""
+    """Run the campaign. The plan and the folder are checked before Spark is started."""
     campaign = read_campaign(args.plan)
     if args.only:
         return repeat_run(campaign, args)
@@ -67,7 +67,7 @@ def _simulate(campaign: Campaign, spark: SparkSession, args: Namespace) -> int:
 
 
 def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) -> Result:
-    """Run `work` in another thread; Ctrl-C calls `cancel`, and KeyboardInterrupt is raised when the work has ended.
+    """Run `work` in another thread. Ctrl-C calls `cancel`, and KeyboardInterrupt is raised when the work has ended.
 
     Python handles signals in the main thread, which must not be in the middle of a call to Java then.
     """
@@ -87,7 +87,7 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) ->
 
 
 def repeat_run(campaign: Campaign, args: Namespace) -> int:
-    """Repeat one run in this process, and write its events to --store."""
+    """Repeat one run of a campaign in this process, and write its events to the store that --store names."""
     if args.store and scheme_of(str(args.store)) != "file":
         raise InvalidCampaign(f"{args.store}: a store is a file on a disk; name a path")
     if args.store and args.store.exists():

@@ -47,7 +47,8 @@ def replay(args: Namespace) -> int:
 
 
 def clean(args: Namespace) -> int:
-    """Only an address needs Spark, for its settings."""
+    """Remove what is out of date in a folder. Spark is started only for an address of an object store, which needs its
+    settings."""
     if scheme_of(args.folder) == "file":
         require_tables(args.folder)
         return _clean(args.folder)
@@ -65,14 +66,16 @@ def report(args: Namespace) -> int:
 
 
 def require_events(folder: LocationLike) -> None:
-    """Raise CannotRun if nothing was ingested or simulated, and UnsupportedFolderVersion for another format."""
+    """Raise CannotRun if the folder has no events, ingested or simulated, and UnsupportedFolderVersion if it has
+    another format."""
     check_format(folder)
     if not any((location_of(folder) / name).is_folder() for name in ("bronze", "events")):
         raise CannotRun(f"no events in {folder}: regroup pipeline ingest STORES {folder}")
 
 
 def require_tables(folder: LocationLike) -> TablesVersion:
-    """The current tables. Raises CannotRun if there are none, and UnsupportedFolderVersion for another format."""
+    """The current version of the tables. Raises CannotRun if there are no tables, and UnsupportedFolderVersion for
+    another format."""
     check_format(folder)
     version = current_version(folder)
     if version is None:
@@ -81,14 +84,14 @@ def require_tables(folder: LocationLike) -> TablesVersion:
 
 
 def require_current_tables(folder: LocationLike) -> None:
-    """Raise CannotRun if there are no tables, or events that they lack."""
+    """Raise CannotRun if there are no tables, or if they lack events that the folder has."""
     require_tables(folder)
     if not tables_are_current(folder):
         raise CannotRun(f"the tables in {folder} lack newer events: regroup pipeline tables {folder}")
 
 
 def require_table(folder: LocationLike, name: str) -> None:
-    """Raise CannotRun if there is no such table. A campaign has written `runs` itself."""
+    """Raise CannotRun if there is no table with this name. The table `runs` was written by the campaign itself."""
     check_format(folder)
     runs = ["runs"] if (location_of(folder) / "runs").files("*.parquet") else []
     if name in runs:

@@ -1,4 +1,6 @@
-"""Running a command with a Spark session: errors become one line, and Ctrl-C ends it without a Java trace."""
+"""Runs a command with a Spark session: an error is reported as one line, and Ctrl-C ends the command without a Java
+trace.
+"""
 
 import logging
 import re
@@ -29,7 +31,7 @@ SparkWork: TypeAlias = Callable[[SparkSession, Namespace], int]
 
 
 def run_on_spark(args: Namespace, work: SparkWork, *, when_stopped: str) -> int:
-    """Run the work with a session, and return its exit code. `when_stopped` is printed after Ctrl-C."""
+    """Run `work` with a Spark session, and return its exit code. `when_stopped` is printed after Ctrl-C."""
     try:
         with interruptible_session(args.master, dict(args.conf)) as spark:
             return work(spark, args)
@@ -50,7 +52,7 @@ def run_on_spark(args: Namespace, work: SparkWork, *, when_stopped: str) -> int:
 def run_on_folder(
     args: Namespace, check: Callable[[LocationLike], object], work: SparkWork, *, when_stopped: str
 ) -> int:
-    """Run the work once `check` has accepted `args.folder`.
+    """Run `work` with a Spark session, once `check` has accepted the folder `args.folder`.
 
     A folder on a disk is checked before Spark starts. Others can be reached only with the settings of its session.
     """
@@ -67,7 +69,7 @@ def run_on_folder(
 
 @contextmanager
 def interruptible_session(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session that Ctrl-C ends with KeyboardInterrupt and nothing on standard error.
+    """A Spark session. Ctrl-C raises KeyboardInterrupt, and Spark prints nothing on standard error.
 
     While Spark starts, the first Ctrl-C is held back, since Java would report a lost parent; a second one is not. Logs
     are off, because py4j logs interrupted calls; every other error is raised.
@@ -93,7 +95,7 @@ def interruptible_session(master: str | None, settings: Mapping[str, str]) -> It
 
 
 class _Interrupts:
-    """Handles Ctrl-C: raises KeyboardInterrupt once Spark has started, or at the second time."""
+    """Handles Ctrl-C: raises KeyboardInterrupt if Spark has started, or at the second Ctrl-C."""
 
     def __init__(self) -> None:
         self.is_started = False
@@ -106,7 +108,7 @@ class _Interrupts:
 
 
 def print_spark_error(command: str, text: str) -> None:
-    """Print the message of an error of ours, if there is one in the trace, else the whole trace."""
+    """Print only the message of an error of regroup if the trace `text` contains one, otherwise the whole trace."""
     message = _worker_message(text)
     if message:
         print_error(command, message)
@@ -115,7 +117,8 @@ def print_spark_error(command: str, text: str) -> None:
 
 
 def _worker_message(text: str) -> str:
-    """The message of an error that regroup raised in a worker, out of a Python and Java trace; empty if there is none.
+    """The message of an error that regroup raised in a Spark worker, taken from a Python and Java trace; empty if there
+    is none.
 
     It may have several lines, up to an empty one or to Java's part of the trace.
     """

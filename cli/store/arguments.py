@@ -142,7 +142,7 @@ def add_copy_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_store(parser: ArgumentParser) -> None:
-    """A running emulator may write to the store at the same time."""
+    """Add the argument of the store. A running emulator may write to that store at the same time."""
     parser.add_argument("store", metavar="STORE", type=Path, help="the file that `regroup serve --store` writes")
 
 

@@ -1,4 +1,4 @@
-"""The job of `regroup copy`: a copy of a store that may be in use."""
+"""The job of `regroup copy`: copies a store, which may be in use."""
 
 from argparse import Namespace
 

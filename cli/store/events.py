@@ -1,4 +1,4 @@
-"""The job of `regroup events`: a store's events as text for people, or as JSON for programs."""
+"""The job of `regroup events`: prints a store's events, as text for people or as JSON for programs."""
 
 import asyncio
 from argparse import Namespace
@@ -30,7 +30,8 @@ def run(args: Namespace) -> int:
 
 
 async def show_events(args: Namespace, form: Callable[[Record], Any], show: Callable[[Any], object]) -> None:
-    """Show each event. Raises CannotRun for an unknown group, unless it is to be followed."""
+    """Read the selected events, convert each with `form`, and pass it to `show`. Raises CannotRun for an unknown group,
+    unless --follow waits for one."""
     async with await open_store_to_read(args.store) as store:
         known = {group for group in await store.heads() if group is not None}
         if args.group is not None and args.group not in known:
@@ -46,7 +47,7 @@ async def show_events(args: Namespace, form: Callable[[Record], Any], show: Call
 
 
 async def _selected_records(store: EventStore, args: Namespace) -> AsyncIterator[Record]:
-    """The records after --after, or from the first that has not been trimmed."""
+    """The records after --after; by default from the first one that has not been trimmed."""
     after = max(args.after, store.trimmed_through)
     if after > args.after:
         print_error("events", f"the events up to position {after} have been trimmed")
@@ -60,7 +61,7 @@ async def _selected_records(store: EventStore, args: Namespace) -> AsyncIterator
 
 
 def format_event_json(record: Record) -> str:
-    """The canonical row: every column in a fixed order, payload and cause as JSON."""
+    """A record as one line of JSON: every column in a fixed order, payload and cause as JSON."""
     row = {
         "position": record.position,
         "group": record.group,

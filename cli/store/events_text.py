@@ -1,4 +1,4 @@
-"""Events as lines of text: position, time, group, event type, details, reason and cause."""
+"""Formats events as lines of text: position, time, group, event type, details, reason and cause."""
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Set
@@ -33,9 +33,9 @@ HIDDEN_FIELDS: Final = {
     "remaining_ms",
     "topic_id",
 }
-"""Fields that the text leaves out; `--format jsonl` has all."""
+"""Fields that the text leaves out; `--format jsonl` shows all."""
 TIME_FIELDS: Final = {"last_seen_ms", "commit_deadline_ms"}
-"""Fields in epoch milliseconds; others that end in `_ms` are durations."""
+"""Fields that are times in epoch milliseconds; other fields that end in `_ms` are durations."""
 MAX_LISTED_MEMBERS: Final = 20
 """The most members whose assignment a line shows."""
 
@@ -55,11 +55,11 @@ class EventFormatter:
 
 
 def format_event(record: Record) -> Text:
-    """Format one event; the reason and the cause stand dimmed at the end."""
+    """An event as a line; the reason and the cause stand dimmed at the end."""
     line = Text(style="dim")
 
     def add(text: str, style: str = "") -> None:
-        """Append text without control characters: most of it comes from clients."""
+        """Append text with control characters escaped, since most of it comes from clients."""
         line.append(printable(text), style=style)
 
     add(f"{record.position:>6}  {clock_time(record.at_ms)}  ")
@@ -78,9 +78,9 @@ def format_event(record: Record) -> Text:
 def event_details(
     record: NewRecord, clock: Callable[[int], str] | None = None, hidden: Set[str] = HIDDEN_FIELDS
 ) -> str:
-    """The fields of an event as text, with whole ids.
+    """The fields of an event as text, with ids in full length.
 
-    `clock` formats times in epoch milliseconds, as the time of day unless given. `hidden` fields are left out.
+    `clock` formats times in epoch milliseconds; by default it gives the time of day. Fields in `hidden` are left out.
     """
     payload = msgspec.json.decode(record.payload)
     return ", ".join(filter(None, _details(payload, clock or clock_time, hidden)))
@@ -92,7 +92,7 @@ def event_reason(record: NewRecord) -> str:
 
 
 def _details(payload: dict[str, Any], clock: Callable[[int], str], hidden: Set[str]) -> Iterator[str]:
-    """The event's fields as text; empty for a field that is not shown."""
+    """The fields of an event, each as text, without those that are not shown."""
     for name, value in payload.items():
         match name, value:
             case "profile", dict():
@@ -110,7 +110,7 @@ def _details(payload: dict[str, Any], clock: Callable[[int], str], hidden: Set[s
 
 
 def _detail(name: str, value: Any) -> str:
-    """A field with its label. A flag is its label if it is set, and empty if not."""
+    """A field with its label, as text. A flag is shown by its label alone if it is True, and is empty if not."""
     match value:
         case True:
             return _label(name)
@@ -127,7 +127,7 @@ def _detail(name: str, value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """Partition numbers as ranges, names with commas, anything else as JSON."""
+    """A value as text: partition numbers as ranges, names with commas, anything else as JSON."""
     match value:
         case [*numbers] if numbers and all(isinstance(each, int) for each in numbers):
             return format_ranges(sorted(numbers))
@@ -140,14 +140,14 @@ def _value(value: Any) -> str:
 
 
 def _offsets(topics: dict[str, Any]) -> Iterator[str]:
-    """`orders-0 at 7` for each partition."""
+    """A text such as `orders-0 at 7` for the offset of each partition."""
     for topic, partitions in topics.items():
         for partition, committed in partitions.items():
             yield f"{topic}-{partition} at {committed['offset']}"
 
 
 def _assignments(assignments: dict[str, str]) -> Iterator[str]:
-    """`orders 0-2 to anna-1f2e3d4c…` for each member."""
+    """A text such as `orders 0-2 to anna-1f2e3d4c…` for the assignment of each member."""
     for member_id, data in islice(assignments.items(), MAX_LISTED_MEMBERS):
         yield f"{_assignment(b64decode(data))} to {member_id}"
     if len(assignments) > MAX_LISTED_MEMBERS:
@@ -155,7 +155,8 @@ def _assignments(assignments: dict[str, str]) -> Iterator[str]:
 
 
 def _assignment(data: bytes) -> str:
-    """The partitions of a consumer's assignment, or the length of another one, as of Kafka Connect."""
+    """The partitions of a consumer's assignment; of another protocol's assignment, such as Kafka Connect's, the number
+    of bytes."""
     if not data:
         return "nothing"
     try:
@@ -165,7 +166,8 @@ def _assignment(data: bytes) -> str:
 
 
 def _cause(cause: dict[str, Any]) -> str:
-    """The request or the deadline that led to the event, or what the broker or a test did without one."""
+    """The cause of an event as text: the request or the deadline that led to it or, without one, what the broker or a
+    test did."""
     if cause.get("test"):
         return f"test: {cause['test']}" + (", which Kafka never does" if cause.get("beyond_kafka") else "")
     if cause.get("internal"):
@@ -176,14 +178,15 @@ def _cause(cause: dict[str, Any]) -> str:
 
 
 def _label(name: str) -> str:
-    """The field's name in words: `member_id` is `member`, `is_initial` is `initial`, `timeout_ms` is `timeout`."""
+    """The name of a field in words: `member_id` becomes `member`, `is_initial` `initial`, and `timeout_ms`
+    `timeout`."""
     if name.endswith(("member_id", "leader_id", "generation_id")):
         name = name.removesuffix("_id")
     return name.removeprefix("is_").removesuffix("_ms").replace("_", " ")
 
 
 def clock_time(at_ms: int) -> str:
-    """The time of day in UTC with milliseconds."""
+    """The time of day in UTC with milliseconds: `12:00:45.200`."""
     return _utc(at_ms).strftime("%H:%M:%S.%f")[:-3]
 
 

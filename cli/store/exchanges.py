@@ -1,4 +1,4 @@
-"""The job of `regroup exchanges`: recorded requests and responses, a line for each, or as JSON for programs."""
+"""The job of `regroup exchanges`: prints recorded requests and responses, a line for each, or as JSON for programs."""
 
 import asyncio
 import shlex
@@ -23,9 +23,9 @@ from regroup.storage.store import EventStore
 LINE_LENGTH: Final = 80
 MAX_CLIENT_LENGTH: Final = 12
 MAX_ANSWER_LENGTH: Final = 20
-"""A longer answer, which is rare, moves the rest of its line."""
+"""The width of the column of answers. A longer answer, which is rare, moves the rest of its line."""
 MAX_VALUE_LENGTH: Final = 400
-"""Characters of one decoded message in the text; `--json` has all."""
+"""The most characters of one decoded message in the text; `--json` shows all."""
 
 
 def run(args: Namespace) -> int:
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
 
 
 async def selected(args: Namespace) -> list[RecordedExchange]:
-    """The exchanges that the arguments select. Raises CannotRun if none were ever recorded."""
+    """The exchanges that the arguments select. Raises CannotRun if the store has no recorded exchanges."""
     async with await open_store_to_read(args.store) as store:
         last_ms = await last_recorded_ms(store)
         if last_ms is None:
@@ -67,7 +67,7 @@ async def selected(args: Namespace) -> list[RecordedExchange]:
 
 
 async def check_group(store: EventStore, group: str) -> None:
-    """Raise CannotRun for a group that occurs neither in events nor in exchanges."""
+    """Raise CannotRun for a group that occurs in no event and no recorded exchange."""
     known = {each for each in await store.heads() if each is not None}
     if group in known:
         return
@@ -79,7 +79,7 @@ async def check_group(store: EventStore, group: str) -> None:
 
 
 async def last_recorded_ms(store: EventStore) -> int | None:
-    """The end of the last block of exchanges; None if there is none."""
+    """The end of the last block of exchanges in epoch milliseconds; None if there is none."""
     last_ms = None
     async for block in store.read_exchanges():
         last_ms = max(last_ms or 0, block.last_ms)
@@ -87,7 +87,7 @@ async def last_recorded_ms(store: EventStore) -> int | None:
 
 
 def known_api(name: str) -> str:
-    """Kafka's name of an API, whatever its case. Raises CannotRun."""
+    """Kafka's name of an API, given in upper or lower case. Raises CannotRun for an unknown name."""
     for api in APIS.values():
         if api.name.lower() == name.lower():
             return api.name
@@ -95,7 +95,7 @@ def known_api(name: str) -> str:
 
 
 class Layout(NamedTuple):
-    """The widths of the columns, by what stands in them."""
+    """The widths of the columns, computed from the exchanges that are to be shown."""
 
     client: int
     api: int
@@ -110,7 +110,7 @@ class Layout(NamedTuple):
         )
 
     def line(self, exchange: RecordedExchange, max_length: int) -> str:
-        """`12:00:00.200 first  Heartbeat v4 x15  NONE  until 12:00:42.200, g`."""
+        """An exchange as a line: `12:00:00.200 first  Heartbeat v4 x15  NONE  until 12:00:42.200, g`."""
         client = clipped(printable(exchange.client_id) or "-", self.client)
         start = f"{clock_time(exchange.at_ms)} {client:<{self.client}}  {api_text(exchange):<{self.api}}"
         details = printable(", ".join(line_details(exchange)))
@@ -118,13 +118,13 @@ class Layout(NamedTuple):
 
 
 def api_text(exchange: RecordedExchange) -> str:
-    """`Heartbeat v4 x15`."""
+    """The API and version of an exchange, and the length of a run: `Heartbeat v4 x15`."""
     version = f" v{exchange.version}" if exchange.version >= 0 else ""
     return f"{exchange.api}{version}" + (f" x{exchange.count}" if exchange.count > 1 else "")
 
 
 def line_details(exchange: RecordedExchange) -> Iterator[str]:
-    """What is rare comes first, since a line that is too long loses its end."""
+    """The details at the end of a line. Rare ones come first, because a line that is too long is cut at its end."""
     if exchange.fault:
         yield f"fault: {exchange.fault}"
     if exchange.events:
@@ -146,7 +146,7 @@ def clipped(text: str, length: int) -> str:
 
 
 def message_lines(exchange: RecordedExchange) -> Iterator[str]:
-    """The decoded messages, each in a few lines of 80 characters."""
+    """The decoded request and response, each as a few lines of 80 characters."""
     for name, message, size in (
         ("request", exchange.request, exchange.row.request_bytes),
         ("response", exchange.response, exchange.row.response_bytes),
@@ -160,7 +160,7 @@ def message_lines(exchange: RecordedExchange) -> Iterator[str]:
 
 
 def exchange_json(exchange: RecordedExchange) -> str:
-    """One line with every field; bytes in messages are base64."""
+    """An exchange as one line of JSON with every field; bytes in messages are written in base64."""
     row: dict[str, Any] = {
         "at_ms": exchange.at_ms,
         "last_at_ms": exchange.last_at_ms,

@@ -1,4 +1,4 @@
-"""A group as JSON, with decoded topics and partitions beside the bytes that its members exchanged."""
+"""Adds decoded topics and partitions to the JSON form of a group, beside the bytes that its members exchanged."""
 
 from base64 import b64decode
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from regroup.protocol.consumer.subscription import (
 
 
 def with_decoded_bytes(group: dict[str, Any]) -> dict[str, Any]:
-    """Add `topics` beside each member's protocols, and `partitions` beside its assignment.
+    """The JSON form of a group with `topics` beside each member's protocols, and `partitions` beside its assignment.
 
     Only groups of consumers are decoded; other protocol types, such as Kafka Connect's, have bytes of their own.
     """
@@ -39,7 +39,7 @@ def _decode(value: Any) -> Any:
 
 
 def _topics(protocols: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The topics of a member, which are the same for each of its protocols: of the first that can be decoded."""
+    """The topics of a member, from the first of its protocols that can be decoded; they are the same for each."""
     for _, metadata in protocols:
         with suppress(MalformedConsumerProtocol):
             return {"topics": list(decode_subscribed_topics(b64decode(metadata)))}
@@ -47,7 +47,7 @@ def _topics(protocols: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _partition_names(assignment: Any) -> list[str] | None:
-    """`orders-0` and so on; None if this is not the assignment of a consumer."""
+    """The names of the assigned partitions, such as `orders-0`; None if the assignment is not that of a consumer."""
     with suppress(MalformedConsumerProtocol, TypeError):
         return [f"{each.topic}-{each.partition}" for each in decode_assignment(b64decode(assignment)).partitions]
     return None

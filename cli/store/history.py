@@ -1,4 +1,4 @@
-"""The jobs of `regroup replay`, `verify` and `trim`: a store's history as states of its groups."""
+"""The jobs of `regroup replay`, `verify` and `trim`, which fold a store's history to the states of its groups."""
 
 import asyncio
 import json
@@ -43,7 +43,8 @@ def run_replay(args: Namespace) -> int:
 
 
 async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group]]:
-    """Fold the events up to --at: the position, the time of the event there, and the groups by their ids.
+    """Fold the events up to and including the position --at. Returns the position, the time of the event there, and the
+    groups sorted by id.
 
     Raises CannotRun for an unknown position or group.
     """
@@ -80,7 +81,7 @@ async def verify(path: Path) -> VerificationResult:
 
 
 def print_violations(violations: Sequence[Violation], store: Path) -> None:
-    """Print the first violations, and the command that shows the groups at the first."""
+    """Print the first violations, and the command that shows the groups at the first of them."""
     for each in violations[:MAX_SHOWN_VIOLATIONS]:
         print(printable(f"position {each.position}, group {each.group}: {each.sentence}"))
     if len(violations) > MAX_SHOWN_VIOLATIONS:
@@ -90,7 +91,7 @@ def print_violations(violations: Sequence[Violation], store: Path) -> None:
 
 
 def summary(result: VerificationResult) -> str:
-    """One sentence about a store without violations."""
+    """One sentence about a store in which no violation was found."""
     first, ignored = result.first_position, result.ignored_snapshots
     since = f" (from {first} on; earlier ones were trimmed)" if first > 1 else ""
     aside = f" ({ignored} of another version were ignored)" if ignored else ""
@@ -106,7 +107,7 @@ def run_trim(args: Namespace) -> int:
 
 
 async def trim(args: Namespace) -> str:
-    """Delete the events before --before, and say what is left. Raises CannotRun."""
+    """Delete the events before the position --before, and return a text that says what is left. Raises CannotRun."""
     if not args.store.exists():
         raise CannotRun(f"{args.store}: no such file")
     if wal_is_missing(args.store):

@@ -1,4 +1,4 @@
-"""Times on the command line: a time of day, or a date with one, in UTC."""
+"""Parses times on the command line: a time of day, or a date with a time, in UTC."""
 
 import re
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Moment:
-    """A time of one day, or of a day that the store says."""
+    """A time of day, with a date or without. Without one, the store's last event decides the day."""
 
     def __init__(self, date: str | None, of_day_ms: int) -> None:
         self._date = date

@@ -1,4 +1,4 @@
-"""Opening a store to read it, and the message for a group that is not in it."""
+"""Opens a store to read it, and makes the error message for a group that is not in it."""
 
 import shlex
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Groups as text: state, generation, and what each member owns."""
+"""Formats groups as text for `regroup replay`: state, generation, and what each member owns."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
 
 MAX_LISTED_OFFSETS = 50
-"""Committed offsets that are shown of a group; `--format json` has all."""
+"""The most committed offsets of a group that are shown; `--format json` shows all."""
 
 
 def groups_text(position: int, at_ms: int | None, groups: Iterable[Group]) -> Iterator[str]:
@@ -35,7 +35,7 @@ def _group(group: Group) -> Iterator[str]:
 
 
 def _assignment(group: Group, member: Member) -> str:
-    """What the member owns; another protocol's assignment is counted in bytes."""
+    """The partitions that a member owns, as text; of another protocol's assignment the number of bytes."""
     if group.protocol_type != "consumer":
         return counted(len(member.assignment), "byte")
     try:
@@ -54,7 +54,7 @@ def _condition(member: Member) -> str:
 
 
 def _offsets(offsets: OffsetsByPartition) -> Iterator[str]:
-    """One line with the committed offsets, if there are any."""
+    """A line with the committed offsets; none if there are no offsets."""
     listed = [
         f"{topic}-{number} at {committed.offset}"
         for topic, partitions in offsets.items()

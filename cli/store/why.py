@@ -1,4 +1,4 @@
-"""The job of `regroup why`: why a group rebalanced, or what happened to a member, in sentences."""
+"""The job of `regroup why`: explains in sentences why a group rebalanced, or what happened to a member."""
 
 import asyncio
 import textwrap
@@ -35,7 +35,7 @@ def run(args: Namespace) -> int:
 
 
 async def history_of(args: Namespace) -> KnownHistory:
-    """Read the group. Raises CannotRun if the store does not have it."""
+    """Read the history of the group that the arguments name. Raises CannotRun if the store does not have it."""
     async with await open_store_to_read(args.store) as store:
         known = {group for group in await store.heads() if group is not None}
         if args.group not in known:
@@ -44,7 +44,7 @@ async def history_of(args: Namespace) -> KnownHistory:
 
 
 def explained(history: KnownHistory, args: Namespace) -> list[Explanation]:
-    """What the arguments ask for. Raises CannotExplain."""
+    """The explanations that the arguments ask for. Raises CannotExplain."""
     if args.event is not None:
         return explain_event(history, args.event)
     return explain_group(history) if args.member is None else explain_member(history, args.member)

@@ -1,1 +1,1 @@
-"""Shared by the commands: argument types, output, consoles, progress, text and signals."""
+"""What all commands use at the terminal: argument types, output, consoles, progress, text and signals."""

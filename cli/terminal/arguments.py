@@ -1,4 +1,4 @@
-"""Types of command-line arguments, and names of code that is loaded only when it is needed.
+"""Types of command-line arguments, and the import of code by name when it is needed.
 
 A parser is built for every `--help`, so its module imports nothing that only the command's job needs. It names the
 job, and the parsers of rare values, as `module:function`; `load` imports them.
@@ -24,7 +24,8 @@ def load(name: str) -> Any:
 
 
 def argument_type(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """Make an argparse type of a function that raises ValueError: argparse shows the error's text, and only that."""
+    """Make an argparse type from a function that raises ValueError. argparse then prints the error's text and nothing
+    else."""
 
     def parse_argument(text: str) -> Value:
         try:
@@ -36,7 +37,7 @@ def argument_type(parse: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 def loaded_type(name: str) -> Callable[[str], Any]:
-    """Make an argparse type of the function `module:name`, which is loaded when the argument is given."""
+    """Make an argparse type from the function `module:name`, which is imported when the argument is given."""
 
     @argument_type
     def parse(text: str) -> Any:
@@ -46,7 +47,7 @@ def loaded_type(name: str) -> Callable[[str], Any]:
 
 
 def whole_number(minimum: int, maximum: int | None = None, *, what: str = "number") -> Callable[[str], int]:
-    """Make an argparse type for whole numbers from `minimum` to `maximum`, both included."""
+    """Make an argparse type for whole numbers from `minimum` to `maximum`, both inclusive."""
     limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
 
     @argument_type
@@ -60,7 +61,8 @@ def whole_number(minimum: int, maximum: int | None = None, *, what: str = "numbe
 
 
 def seed_range(*, alone_is_count: bool) -> Callable[[str], range]:
-    """Make an argparse type for `FIRST-LAST`, both included; a number alone is a count from 1 on, or a single seed."""
+    """Make an argparse type for `FIRST-LAST`, both inclusive. A number alone is a count of seeds from 1 on, or a single
+    seed."""
 
     @argument_type
     def parse(text: str) -> range:
@@ -75,7 +77,7 @@ def seed_range(*, alone_is_count: bool) -> Callable[[str], range]:
 
 @argument_type
 def setting(text: str) -> tuple[str, str]:
-    """Parse `NAME=VALUE`."""
+    """Parse `NAME=VALUE` to name and value."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise ValueError(f"invalid setting: {text!r}; write NAME=VALUE, for example group.max.size=5")
@@ -101,7 +103,7 @@ def add_mqtt_settings_argument(parser: ArgumentParser) -> None:
 
 @argument_type
 def new_file(text: str) -> Path:
-    """Check, before a long job, that its output file can be written."""
+    """Check that an output file can be written, before the long job that fills it, and return its path."""
     path = Path(text)
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ValueError(f"cannot write to {text!r}: it is a folder, or lies in none")

@@ -1,4 +1,4 @@
-"""Rich's console as the commands use it; a module of its own, because Rich takes a while to load."""
+"""Rich's console as the commands use it. It is in a module of its own because Rich takes long to load."""
 
 import asyncio
 from collections.abc import Iterable
@@ -11,13 +11,14 @@ from regroup.cli.terminal.text import printable_lines
 
 
 class PlainConsole(Console):
-    """A console that shows text as it is, and raises BrokenPipeError where Rich would exit with code 1."""
+    """A console that prints text without interpreting markup, and raises BrokenPipeError where Rich would exit with
+    code 1."""
 
     def __init__(self, *, soft_wrap: bool = True) -> None:
         super().__init__(highlight=False, soft_wrap=soft_wrap, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Escape control characters in whatever is shown, wherever it comes from."""
+        """Escape control characters in everything that is printed."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -29,7 +30,8 @@ class PlainConsole(Console):
 
 
 class StopOnBrokenPipeConsole(PlainConsole):
-    """A console of a command that runs until `stop` is set; it sets it when the reader has closed the pipe."""
+    """A console for a command that runs until `stop` is set. It sets `stop` when the reader of its output has closed
+    the pipe."""
 
     def __init__(self, stop: asyncio.Event, *, soft_wrap: bool = True) -> None:
         super().__init__(soft_wrap=soft_wrap)

@@ -1,4 +1,4 @@
-"""Standard output and standard error of every command, also on a full disk and on a closed pipe."""
+"""Standard output and standard error of every command, with errors handled for a full disk and a closed pipe."""
 
 import codecs
 import errno
@@ -15,11 +15,12 @@ from typing import Final
 from regroup.cli.terminal.text import printable
 
 EXIT_CANNOT_RUN: Final = 2
-"""The exit code of a command that cannot be carried out. 1 means that it was, and found something wrong."""
+"""The exit code of a command that cannot be carried out. Code 1 means that it was carried out and found something
+wrong."""
 EXIT_INTERRUPTED: Final = 130
 """The exit code that shells give to a command that was ended by Ctrl-C."""
 WRITE_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of a write to a full disk, or to a device that is gone."""
+"""Errors of writing to a full disk, or to a device that is no longer there."""
 ESCAPE_HANDLER: Final = "regroup-escaped"
 
 
@@ -47,7 +48,7 @@ def run_and_flush(command: str, run: Callable[[], int]) -> int:
 
 
 def silence_stdout() -> None:
-    """Send standard output to /dev/null: Python flushes it at exit, and would report the error again."""
+    """Redirect standard output to /dev/null, because Python flushes it at exit and would report the error again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -60,7 +61,8 @@ def print_error(command: str, text: str) -> None:
 
 
 def escape_unencodable_output() -> None:
-    """Print characters that the terminal's encoding lacks as JSON escapes them, so that JSON stays JSON."""
+    """Make standard output escape characters that the terminal's encoding lacks, in the way of JSON, so that JSON stays
+    valid."""
     codecs.register_error(ESCAPE_HANDLER, escape_unencodable)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -68,14 +70,14 @@ def escape_unencodable_output() -> None:
 
 
 def escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """The error handler for `codecs.register_error`."""
+    """Escape characters that cannot be encoded: an error handler for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def program_name() -> str:
-    """Return the words that call this program again: the name or path it was called by, or `python -m regroup`."""
+    """The words that run this program again: the name or path with which it was called, or `python -m regroup`."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m regroup"

@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error: a bar on a terminal, and elsewhere a line at intervals.
+"""Shows the progress of long work on standard error: a bar on a terminal, and elsewhere a line at intervals.
 
 with ProgressReporter() as report:
     report("folding", 1_000, 250_000)
@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 PROGRESS_LINE_INTERVAL_S: Final = 30.0
-"""Interval between lines where there is no terminal. Work that ends within it prints none."""
+"""Seconds between two lines if there is no terminal. Work that ends within this time prints none."""
 
 
 class ProgressReporter:
-    """Called with a description of the work, how much of it is done, and the total, where that is known."""
+    """A function that is called with a description of the work, how much of it is done, and the total if it is
+    known."""
 
     def __init__(self, console: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)

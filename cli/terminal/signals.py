@@ -1,4 +1,4 @@
-"""Signals that end a command that would otherwise run on."""
+"""Handles signals that end a command which otherwise runs without end."""
 
 import asyncio
 import signal

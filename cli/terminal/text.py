@@ -1,4 +1,4 @@
-"""Text for a terminal: names from clients without control characters, and lists of names.
+"""Prepares text for a terminal: escapes control characters in names from clients, and formats lists of names.
 
 Everything that comes from a client, a store or a file goes through `printable`, or `printable_json` if it is JSON, on
 its way to standard output, standard error or the log.
@@ -30,20 +30,20 @@ def printable_json(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Escape control characters, and keep the line breaks, as of a traceback."""
+    """Escape control characters, but keep line breaks, for example in a traceback."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return the sorted names with commas between them, `invoices, payments`, or `none`."""
+    """The names, sorted and with commas between them: `invoices, payments`; `none` if there are none."""
     return ", ".join(printable(name) for name in sorted(names)) or "none"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return `1 event`, `2 events`."""
+    """A number with its noun: `1 event`, `2 events`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def shorten_uuids(text: str) -> str:
-    """Keep the first eight digits of each UUID; member ids end in one."""
+    """Shorten each UUID in a text to its first eight digits; member ids end in a UUID."""
     return UUID_TAIL.sub(r"\1…", text)

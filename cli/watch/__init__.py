@@ -1,1 +1,1 @@
-"""`regroup watch`: the groups of a cluster, live over MQTT."""
+"""`regroup watch`: shows the groups of a cluster, live over MQTT."""

@@ -1,4 +1,4 @@
-"""The job of `regroup watch`: read the feed of one cluster over MQTT, and show it."""
+"""The job of `regroup watch`: reads the feed of one cluster over MQTT, and shows it."""
 
 import asyncio
 import time
@@ -28,9 +28,9 @@ from regroup.server.rate_limited_log import RateLimitedLog
 
 REFRESH_INTERVAL_S: Final = 0.25
 SILENCE_S: Final = 2.0
-"""When nothing was heard for so long after the connection, a line says so."""
+"""If nothing was received for this many seconds after the connection, a line says so."""
 REPLAY_REQUEST_INTERVAL_S: Final = 0.5
-"""Events that stay missing for so long are requested, and again after each such interval."""
+"""Events that are missing for this many seconds are requested, and again after each further interval."""
 
 
 def run(args: Namespace) -> int:
@@ -56,7 +56,7 @@ async def watch(args: Namespace, access: MqttAccess) -> int:
 
 
 async def draw(console: Console, cluster: WatchedCluster) -> None:
-    """Redraw the table until cancelled."""
+    """Redraw the table of groups until cancelled."""
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
             live.update(groups_table(cluster, int(time.time() * 1000), console.width), refresh=True)
@@ -64,7 +64,7 @@ async def draw(console: Console, cluster: WatchedCluster) -> None:
 
 
 class FeedWatcher:
-    """Reads the feed of one cluster. With a console, it prints a line for each event."""
+    """Reads the feed of one cluster. If it has a console, it prints a line for each event."""
 
     def __init__(self, args: Namespace, console: Console | None) -> None:
         self._topics = MqttTopics(args.mqtt.cluster)
@@ -76,7 +76,7 @@ class FeedWatcher:
         self.cluster = WatchedCluster(args.mqtt)
         self.has_connected = False
         self._has_heard = False
-        """Something was published: of the group, if one is to be watched."""
+        """Whether something was received: about the watched group, if there is one, otherwise about any."""
         self._has_reported_silence = False
 
     async def session(self, client: aiomqtt.Client) -> None:
@@ -101,7 +101,7 @@ class FeedWatcher:
         await asyncio.Event().wait()
 
     def report_silence(self) -> None:
-        """Print one line, once, if nothing was heard: the cluster or the group may be misspelled."""
+        """Print one line, once, if nothing was received: the name of the cluster or of the group may be misspelled."""
         if self._has_heard or self._has_reported_silence:
             return
         self._has_reported_silence = True
@@ -117,7 +117,7 @@ class FeedWatcher:
                 self.handle_message(message.topic.value, message.payload)
 
     def handle_message(self, topic: str, payload: bytes) -> None:
-        """Take in one message; report and drop one that cannot be decoded."""
+        """Handle one message. One that cannot be decoded is reported and dropped."""
         levels = self._topics.levels(topic)
         try:
             if levels:
@@ -154,7 +154,8 @@ class FeedWatcher:
                         self._console.print(event_line(message.group, event))
 
     async def _request_missing_events(self, client: aiomqtt.Client) -> None:
-        """Request events that stayed missing for an interval: the broker lost them, or they precede this connection."""
+        """Request the events that have been missing for an interval: the MQTT broker has lost them, or they precede
+        this connection."""
         before: dict[str | None, int] = {}
         while True:
             await asyncio.sleep(REPLAY_REQUEST_INTERVAL_S)

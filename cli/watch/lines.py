@@ -1,4 +1,6 @@
-"""The lines of `regroup watch`: events as `regroup events` shows them, lost connections, and refused requests."""
+"""Formats the lines of `regroup watch`: events as `regroup events` shows them, lost connections, and
+refused requests.
+"""
 
 from rich.text import Text
 
@@ -9,7 +11,8 @@ from regroup.storage.records import Record
 
 
 def event_line(group: str | None, event: FeedEvent) -> Text:
-    """The line that `regroup events` shows for this event. Raises ValueError for a payload that is not an event's."""
+    """An event as the line that `regroup events` prints for it. Raises ValueError for a payload that is not an
+    event's."""
     payload, cause = bytes(event.payload), bytes(event.cause)
     record = Record(
         group=group,
@@ -34,7 +37,7 @@ def event_line(group: str | None, event: FeedEvent) -> Text:
 
 
 def describe_refusal(refusal: RefusalMessage) -> str:
-    """Describe refused requests in one sentence: whose, which, and why."""
+    """Refused requests in one sentence: whose, which, and why."""
     who = refusal.group_instance_id or refusal.client_id or shorten_uuids(refusal.member_id)
     generation = f", generation {refusal.generation_id}" if refusal.generation_id is not None else ""
     if refusal.count == 1:
@@ -45,7 +48,7 @@ def describe_refusal(refusal: RefusalMessage) -> str:
 
 
 def refusal_line(refusal: RefusalMessage) -> Text:
-    """Format a notice like an event; it has no position, since it is not stored."""
+    """A notice of refused requests as a line like that of an event. It has no position, since it is not stored."""
     line = Text(style="dim")
     line.append(f"     –  {clock_time(refusal.at_ms)}  ")
     line.append(printable(f"{refusal.group:<16} "), style="default not dim")
@@ -55,7 +58,7 @@ def refusal_line(refusal: RefusalMessage) -> Text:
 
 
 def connection_loss_line(loss: ConnectionLossMessage) -> str:
-    """Format whose connection was lost, and when the member is removed."""
+    """A lost connection as a line: whose it was, and when the member is removed."""
     timeout_s = (loss.session_timeout_ms or 0) / 1000
     then = "it is removed at once" if loss.is_removed else f"its session timeout is {timeout_s:.0f} s"
     return printable(f"{loss.group}: the connection of {loss.client_name} ({loss.member_id}) was lost; {then}")

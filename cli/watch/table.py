@@ -1,4 +1,4 @@
-"""The table of `regroup watch`: a row for each group, and what went wrong in it."""
+"""Formats the table of `regroup watch`: a row for each group, and below it lost connections and refused requests."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,34 +18,35 @@ from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Prese
 from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
 MAX_TABLE_ROWS: Final = 40
-"""The most groups in the table; the caption says how many there are."""
+"""The most groups in the table; its caption says how many there are in all."""
 MAX_SHOWN_MEMBERS: Final = 6
 WIDE: Final = 110
-"""Columns of a terminal in which the last event has a column."""
+"""The width of a terminal, in characters, from which on the last event has a column."""
 COLORS: Final = {"Stable": "green", "Empty": "dim", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow"}
 
 
 @dataclass(slots=True)
 class WatchedCluster:
-    """The content of the feed so far. Groups are held by their topic level."""
+    """What the feed has reported about a cluster so far. Groups are stored by their topic level."""
 
     address: MqttAddress
     coordinator: Presence | None = None
     groups: dict[str, GroupSummary] = field(default_factory=dict)
     last_events: dict[str | None, FeedEvent] = field(default_factory=dict)
     connection_losses: dict[str, ConnectionLossMessage] = field(default_factory=dict)
-    """Lost connections by member id, until the coordinator has removed the member."""
+    """Lost connections by member id. An entry is removed when the coordinator removes the member."""
     detections: dict[str, str] = field(default_factory=dict)
-    """The client of each group whose connection was lost last, and the time until its member was removed."""
+    """For each group a text about the last removed member whose connection was lost: its client, and the time from the
+    loss to the removal."""
     refusals: dict[str, RefusalMessage] = field(default_factory=dict)
-    """The last notice of refused requests of each group."""
+    """The last notice of refused requests in each group."""
     event_count: int = 0
 
     def record_connection_loss(self, loss: ConnectionLossMessage) -> None:
         self.connection_losses[loss.member_id] = loss
 
     def record_event(self, group: str | None, event: FeedEvent) -> None:
-        """Take in an event; it may be the removal of a member whose connection was lost."""
+        """Handle an event, which may be the removal of a member whose connection was lost."""
         self.event_count += 1
         self.last_events[group] = event
         if event.type not in ("member-removed", "member-left") or group is None:
@@ -57,7 +58,8 @@ class WatchedCluster:
 
 
 def groups_table(cluster: WatchedCluster, now_ms: int, width: int = 80) -> Group:
-    """Draw a row for each group, the one that changed last on top; below it lost connections and refused requests.
+    """A table with a row for each group, the one that changed last on top; below it lost connections and refused
+    requests.
 
     The last event has a column only in a wide terminal: 80 columns are enough for the others.
     """
@@ -85,7 +87,7 @@ def groups_table(cluster: WatchedCluster, now_ms: int, width: int = 80) -> Group
 
 
 def _notes(cluster: WatchedCluster, group: GroupSummary, now_ms: int) -> Iterator[str]:
-    """What went wrong in a group: lost connections, and the last refused requests."""
+    """What went wrong in a group, as lines of text: lost connections, and the last refused requests."""
     if text := _lost_connections(group, now_ms) or cluster.detections.get(group.group, ""):
         yield text
     if refusal := cluster.refusals.get(group.group):
@@ -93,7 +95,7 @@ def _notes(cluster: WatchedCluster, group: GroupSummary, now_ms: int) -> Iterato
 
 
 def _cell(text: str, style: str = "") -> Text:
-    """A cell without control characters: every client of the MQTT broker may publish."""
+    """A cell with control characters escaped, since every client of the MQTT broker may publish them."""
     return Text(printable(text), style)
 
 
@@ -104,7 +106,7 @@ def _title(cluster: WatchedCluster) -> str:
 
 
 def _members(group: GroupSummary) -> str:
-    """The members by their shortest names; the leader has a star."""
+    """The members of a group by their shortest names, as text; the leader is marked with a star."""
     shown = group.members[:MAX_SHOWN_MEMBERS]
     names = ", ".join(
         name + "*" * (each.member_id == group.leader_id) + (f" (awaits {each.awaiting})" if each.awaiting else "")
@@ -115,7 +117,8 @@ def _members(group: GroupSummary) -> str:
 
 
 def _short_names(members: Sequence[MemberSummary]) -> list[str]:
-    """Each member's client id, with the first digits of its member id's UUID where several have the same."""
+    """The client id of each member, followed by the first digits of its member id's UUID if several members have the
+    same."""
     times = Counter(each.client_id for each in members)
     return [
         each.client_id
@@ -126,7 +129,8 @@ def _short_names(members: Sequence[MemberSummary]) -> list[str]:
 
 
 def _lost_connections(group: GroupSummary, now_ms: int) -> str:
-    """The time since each loss, beside the session timeout, after which the coordinator removes the member."""
+    """The time since each lost connection, beside the session timeout after which the coordinator removes the
+    member."""
     return "; ".join(
         f"the connection of {each.client_id or shorten_uuids(each.member_id)} was lost "
         f"{_seconds(now_ms - each.connection_lost_at_ms)} s ago, session timeout {_seconds(each.session_timeout_ms)} s"
@@ -136,11 +140,12 @@ def _lost_connections(group: GroupSummary, now_ms: int) -> str:
 
 
 def _seconds(milliseconds: int) -> int:
-    """Whole seconds, also of numbers too large for a float: every client may publish them."""
+    """Milliseconds as whole seconds, also for numbers too large for a float, which any client may publish."""
     return max(0, milliseconds) // 1000
 
 
 def _payload(event: FeedEvent) -> dict[str, Any]:
-    """The event's payload; empty if it was too large for a message. Raises ValueError for what is not an object."""
+    """The payload of an event; empty if it was too large for a message. Raises ValueError if it is not a JSON
+    object."""
     payload = bytes(event.payload)
     return {} if payload == b"null" else decode_payload(payload, dict[str, Any])

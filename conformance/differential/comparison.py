@@ -11,10 +11,10 @@ from regroup.conformance.differential.timing import COMPARED_SETTINGS
 from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
 
 REPORTED_SETTINGS: Final = COMPARED_SETTINGS[:4]
-"""The settings on which the behaviour of the compared brokers depends most."""
+"""The settings that the report shows: those on which the behaviour of the compared brokers depends most."""
 
 MIN_ANSWERED: Final = 0.6
-"""Courses in which fewer requests are answered without an error compare little but refusals."""
+"""The least share of requests without an error. With fewer, the courses compare little but refusals."""
 
 
 class TestedVersion(msgspec.Struct, frozen=True):
@@ -35,33 +35,33 @@ class CourseComparison(msgspec.Struct, frozen=True):
     """The command that plays these courses."""
     courses: int
     restarted: int
-    """The courses in which the brokers were restarted."""
+    """How many courses had a restart of the brokers."""
     agreed_at_once: int
     agreed_on_replay: int
-    """Courses that differed at first and agreed later: most likely races."""
+    """How many courses differed at first and agreed in a later attempt: most likely races."""
     differed_by_choice: int
-    """Courses that differed in every attempt, but only in choices that Kafka leaves open."""
+    """How many courses differed in every attempt, but only in choices that Kafka leaves open."""
     too_late: int
-    """Courses without a result: the machine was too busy to play them in time."""
+    """How many courses have no result, because the machine was too busy to play them in time."""
     differ: list[list[str]]
     """The courses that differed in every attempt, each as lines of text: the course, and the difference."""
     requests: dict[str, dict[int, TestedVersion]]
-    """What was sent to the first broker, by API and version."""
+    """The requests to the first broker, by API and version."""
     requests_by_seed: dict[int, TestedVersion]
-    """What was sent to the first broker in the last attempt at each course."""
+    """The requests to the first broker in the last attempt at each course, by the course's seed."""
 
     @property
     def sent(self) -> int:
-        """All requests to the first broker."""
+        """The number of requests to the first broker, over all courses."""
         return sum(each.requests for each in self.requests_by_seed.values())
 
     @property
     def answered(self) -> int:
-        """The requests that were answered without an error."""
+        """The number of requests to the first broker that were answered without an error."""
         return sum(each.answered for each in self.requests_by_seed.values())
 
     def shortcomings(self) -> Iterator[str]:
-        """Why the comparison shows too little, as sentences."""
+        """Sentences that say why the comparison shows too little; none if it shows enough."""
         if self.answered < MIN_ANSWERED * self.sent:
             share = f"{100 * self.answered / self.sent:.0f} %"
             yield f"Only {share} of the requests were answered without an error: these courses test little."
@@ -70,14 +70,14 @@ class CourseComparison(msgspec.Struct, frozen=True):
 
     @property
     def is_equal(self) -> bool:
-        """Whether the courses tested enough, and none differed."""
+        """Whether the comparison shows enough, and no course differed."""
         return not self.differ and not [*self.shortcomings()]
 
 
 def summarize(
     one: str, other: str, date: str, command: str, settings: Mapping[str, str], results: Sequence[CourseResult]
 ) -> CourseComparison:
-    """The comparison that these results make."""
+    """The comparison that the results of its courses add up to."""
     return CourseComparison(
         one=one,
         other=other,
@@ -117,7 +117,7 @@ def _tested(results: Iterable[CourseResult]) -> TestedVersion:
 
 
 def format_comparison(comparison: CourseComparison) -> Iterator[str]:
-    """Every difference, then what was tested, and the totals."""
+    """The comparison as lines of text: every difference, then the requests that were tested, and the totals."""
     for lines in comparison.differ:
         yield from (*lines, "")
     yield f"{'requests':<20}{'sent':>8}{'no error':>10}  answered without an error, by version"
@@ -138,12 +138,12 @@ def format_comparison(comparison: CourseComparison) -> Iterator[str]:
 
 
 def add_up(versions: Mapping[int, TestedVersion]) -> tuple[int, int]:
-    """All requests of an API, and those that were answered without an error."""
+    """The number of all requests of an API, and of those that were answered without an error."""
     return sum(each.requests for each in versions.values()), sum(each.answered for each in versions.values())
 
 
 def format_versions(versions: Mapping[int, TestedVersion]) -> str:
-    """The requests of each version that were answered without an error, of all."""
+    """For each version, how many of its requests were answered without an error, as text."""
     return ", ".join(f"v{version} {each.answered}/{each.requests}" for version, each in versions.items())
 
 

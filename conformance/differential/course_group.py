@@ -1,4 +1,4 @@
-"""One group of a course as a player sees it: its members, what each would send next, and the state observed last."""
+"""One group of a random course: its members, what each client would send next, and the state observed last."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,37 +18,37 @@ from regroup.protocol.messages.offsets import OffsetCommitResponse
 
 
 class ClientPhase(StrEnum):
-    """What a proper client has to do next in its group."""
+    """What a client that follows the protocol has to do next in its group."""
 
     OUTSIDE = "outside"
-    """It is no member: it joins when it wants to take part."""
+    """The client is not a member. It joins when the course lets it take part."""
     JOINS = "joins"
-    """It has to send JoinGroup."""
+    """The client has to send JoinGroup."""
     SYNCS = "syncs"
-    """It has to send SyncGroup."""
+    """The client has to send SyncGroup."""
     WORKS = "works"
-    """It has its assignment: it sends heartbeats and commits offsets."""
+    """The client has its assignment: it sends heartbeats and commits offsets."""
 
 
 @dataclass(eq=False)
 class CourseMember:
-    """One actor in one group."""
+    """One actor of the course as a client in one group."""
 
     actor: int
     client: ConformanceMember
     phase: ClientPhase = ClientPhase.OUTSIDE
     pending: int = 0
-    """Its requests without a response."""
+    """How many requests of this client have no response yet."""
 
     @property
     def is_leader(self) -> bool:
-        """Whether its last generation made it the leader."""
+        """Whether the client is the leader of the generation that it joined last."""
         return bool(self.client.id) and self._leader_id == self.client.id
 
     _leader_id: str = field(default="", init=False)
 
     def apply(self, response: Message | BaseException) -> None:
-        """Take over what a response to one of its requests changes."""
+        """Change the client's phase, member id and generation as a response to one of its requests says."""
         match response:
             case JoinGroupResponse(error_code=E.NONE):
                 self.phase, self._leader_id = ClientPhase.SYNCS, response.leader
@@ -87,7 +87,7 @@ class CourseGroup:
 
     @classmethod
     def with_actors(cls, story: StoryContext, name: str, actors: tuple[CourseActor, ...]) -> "CourseGroup":
-        """A group in which every actor is a client that has not joined."""
+        """Make a group in which every actor is a client that has not joined."""
         clients = [
             ConformanceMember(
                 story,

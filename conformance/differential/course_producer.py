@@ -1,4 +1,4 @@
-"""A transactional producer of a course: its transactional id, producer id and epoch, and what it would send next."""
+"""A transactional producer of a random course: its ids, and the request that it would send next."""
 
 from dataclasses import dataclass, field
 
@@ -21,21 +21,24 @@ from regroup.protocol.messages.transactions import (
 
 @dataclass(eq=False)
 class CourseProducer:
-    """One producer. It follows the steps of a transaction as long as its requests succeed."""
+    """One transactional producer. It follows the steps of a transaction as long as its requests succeed."""
 
     producer: TransactionalProducer
     groups: set[str] = field(default_factory=set)
-    """The groups that were added to its transaction."""
+    """The ids of the groups that were added to the open transaction."""
     commits: int = 0
-    """The requests with offsets in its transaction."""
+    """How many requests with offsets were sent in the open transaction."""
 
     @classmethod
     def named(cls, story: StoryContext, name: str) -> "CourseProducer":
-        """A producer without a producer id."""
+        """Make a producer that has no producer id yet."""
         return cls(TransactionalProducer(story, name, TRANSACTION_TIMEOUT_MS))
 
     def next_kind(self, group_id: str, choice: float) -> MoveKind:
-        """The next request of a proper producer that commits offsets of this group."""
+        """The next request of a producer that follows the protocol and commits offsets of this group.
+
+        `choice`, from 0 to 1, decides where several are possible.
+        """
         if self.producer.id < 0:
             return MoveKind.INIT_PRODUCER
         if self.commits and choice < 0.5:
@@ -43,7 +46,7 @@ class CourseProducer:
         return MoveKind.COMMIT_IN_TRANSACTION if group_id in self.groups else MoveKind.ADD_OFFSETS
 
     def apply(self, response: Message | BaseException, group_id: str) -> None:
-        """Take over what a response to one of its requests changes."""
+        """Change the producer's ids and its transaction as a response to one of its requests says."""
         match response:
             case InitProducerIdResponse(error_code=E.NONE):
                 self.producer.id, self.producer.epoch = response.producer_id, response.producer_epoch
@@ -64,7 +67,7 @@ class CourseProducer:
         self.commits = 0
 
     def send_init(self, version: int) -> SentRequest[InitProducerIdResponse]:
-        """Send InitProducerId, which aborts a transaction that is open."""
+        """Send InitProducerId, which aborts an open transaction of the same transactional id."""
         request = InitProducerIdRequest(
             transactional_id=self.producer.transactional_id, transaction_timeout_ms=self.producer.timeout_ms
         )
@@ -81,7 +84,7 @@ class CourseProducer:
         return self.producer.story.send(request, AddOffsetsToTxnResponse, version=version)
 
     def send_end(self, version: int, *, committed: bool) -> SentRequest[EndTxnResponse]:
-        """Send EndTxn."""
+        """Send EndTxn, which commits or aborts the transaction."""
         request = EndTxnRequest(
             transactional_id=self.producer.transactional_id,
             producer_id=self.producer.id,

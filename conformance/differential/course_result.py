@@ -9,10 +9,10 @@ from regroup.conformance.differential.player import MoveObservation, RequestCoun
 from regroup.conformance.differential.random_course import RandomCourse
 
 MAX_ATTEMPTS: Final = 4
-"""Attempts in time, after which the differences count."""
+"""So many attempts without a late player are enough: a difference in every one of them counts."""
 
 MAX_LATE_ATTEMPTS: Final = 8
-"""Attempts with a late player, after which the course has no result."""
+"""After so many attempts with a late player, the course has no result."""
 
 CHOSEN_FIELDS: Final = ("leader", "members", "skip_assignment")
 """The fields of JoinGroup responses that depend on who leads."""
@@ -20,7 +20,10 @@ CHOSEN_FIELDS: Final = ("leader", "members", "skip_assignment")
 
 @dataclass(frozen=True)
 class CourseDifference:
-    """The first move after which the observations of two brokers differ; `is_late` if a player was late."""
+    """The first move after which the observations of two brokers differ.
+
+    With `is_late` a player was late, so the difference may come from the machine and not from a broker.
+    """
 
     course: RandomCourse
     move_number: int
@@ -34,7 +37,7 @@ class CourseDifference:
         return _without_leader(self.one) == _without_leader(self.other)
 
     def lines(self) -> Iterator[str]:
-        """The course up to the difference, and what differs in the two observations."""
+        """The difference as lines of text: the course up to the move, and what differs in the two observations."""
         yield f"seed {self.course.seed}, move {self.move_number}:"
         yield from (f"  {actor}" for actor in self.course.actors)
         yield from (f"  {number:3} {move}" for number, move in enumerate(self.course.moves[: self.move_number + 1]))
@@ -57,19 +60,22 @@ def _without_leader(observation: MoveObservation) -> tuple[object, ...]:
 
 @dataclass
 class CourseResult:
-    """The result of playing one course: a difference for each attempt, but for one in which the brokers agreed."""
+    """The result of playing one course: a difference for each attempt in which the brokers did not agree."""
 
     seed: int
     agreed: bool = False
     differences: list[CourseDifference] = field(default_factory=list)
     requests: RequestCounts = field(default_factory=Counter)
-    """The requests of the last attempt to the first broker."""
+    """Numbers of requests to the first broker in the last attempt."""
     restarted: bool = False
     """Whether the brokers were restarted in the course."""
 
     @property
     def difference(self) -> CourseDifference | None:
-        """The difference that showed in every attempt, unless it was only a choice of leaders."""
+        """The last difference that is more than another choice of leaders.
+
+        None if there is none, if an attempt agreed, or if the course has no result.
+        """
         real = [each for each in self._in_time if not each.is_leader_choice]
         return real[-1] if real and not self.agreed and not self.is_too_late else None
 
@@ -80,12 +86,12 @@ class CourseResult:
 
     @property
     def is_too_late(self) -> bool:
-        """Whether there is no result, because a player was late in too many attempts."""
+        """Whether the course has no result, because a player was late in too many attempts."""
         return self.is_over and not self.agreed and len(self._in_time) < MAX_ATTEMPTS
 
     @property
     def is_over(self) -> bool:
-        """Whether there are enough attempts."""
+        """Whether the course need not be played again: the brokers agreed, or there were enough attempts."""
         late = len(self.differences) - len(self._in_time)
         return self.agreed or len(self._in_time) == MAX_ATTEMPTS or late == MAX_LATE_ATTEMPTS
 

@@ -32,17 +32,17 @@ from regroup.conformance.harness.offsets import warm_up_transactions
 from regroup.conformance.harness.shared_restart import SharedRestart
 
 DEFAULT_COURSES_AT_ONCE = 24
-"""Courses side by side; with more of them, a slow machine responds late."""
+"""How many courses are played side by side. With more, a slow machine responds late."""
 
 WARM_UPS_AFTER_RESTART = 3
-"""A Java process that has just started answers so late that a timeout might end first."""
+"""How often the brokers are warmed up after a restart: a Java process that has just started responds late."""
 
 Restart = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedBrokers:
-    """Two brokers with equal settings; the leaders of the other one may be steered.
+    """Two brokers with equal settings. `steering` steers the choice of leaders of the other one.
 
     `label` keeps the groups and transactional ids of one run apart from those of other runs.
     """
@@ -64,7 +64,10 @@ class ComparedBrokers:
         steering: LeaderSteering | None = None,
         slot_ms: int = DEFAULT_SLOT_MS,
     ) -> "ComparedBrokers":
-        """Check that courses can compare these brokers. UnsuitableSettings says why they cannot."""
+        """Check that random courses can compare these brokers.
+
+        Raises UnsuitableSettings, whose text says why they cannot.
+        """
         check_same_settings(one.settings, other.settings)
         timing = timing_for(one.settings, slot_ms)
         versions = common_versions(one.versions, other.versions)
@@ -83,7 +86,10 @@ class ComparedBrokers:
 
 
 def common_versions(one: Mapping[str, range], other: Mapping[str, range]) -> dict[str, range]:
-    """The versions of each API of the courses that both brokers offer. UnsuitableSettings if there are none."""
+    """By API of the courses, the versions that both brokers offer.
+
+    Raises UnsuitableSettings if they have none in common.
+    """
     common = {}
     for api in APIS_OF_MOVES.values():
         first, second = one.get(api, range(0)), other.get(api, range(0))
@@ -109,7 +115,7 @@ async def run_courses(
 async def _run_side_by_side(
     brokers: ComparedBrokers, courses: Sequence[RandomCourse], at_once: int
 ) -> dict[int, CourseResult]:
-    """Many courses at a time, with their slots shifted against each other."""
+    """Play many courses at a time, with their slots shifted against each other."""
     places = asyncio.Semaphore(at_once)
 
     async def run(number: int, course: RandomCourse) -> CourseResult:
@@ -122,7 +128,7 @@ async def _run_side_by_side(
 
 
 async def run_course(brokers: ComparedBrokers, course: RandomCourse) -> CourseResult:
-    """Play one course without a restart until the brokers agree, or there are enough attempts."""
+    """Play one course without a restart until the brokers agree, or there have been enough attempts."""
     result = CourseResult(course.seed)
     while not result.is_over:
         attempt = _Attempt(brokers, result, f"course-{course.seed}-{brokers.label}-{len(result.differences)}", course)
@@ -136,7 +142,7 @@ async def run_course(brokers: ComparedBrokers, course: RandomCourse) -> CourseRe
 
 
 async def _run_with_restarts(brokers: ComparedBrokers, courses: Sequence[RandomCourse]) -> dict[int, CourseResult]:
-    """All of these courses at the same time, which share the restarts of the brokers."""
+    """Play all these courses at the same time, since they share the restarts of the brokers."""
     results = {course.seed: CourseResult(course.seed, restarted=True) for course in courses}
     attempt_numbers = count(1)
     while unfinished := [course for course in courses if not results[course.seed].is_over]:
@@ -187,7 +193,7 @@ class _Attempt:
         self._late_since: list[int] = []
 
     async def play_to_one(self, restart: SharedRestart | None = None) -> None:
-        """Play to the first broker."""
+        """Play the course to the first broker."""
         player = CoursePlayer(
             self._brokers.one,
             f"{self._group_id}-one",
@@ -198,7 +204,10 @@ class _Attempt:
         self._result.requests = player.counts
 
     async def play_to_other(self, restart: SharedRestart | None = None) -> None:
-        """Play to the other broker, up to the first difference if the first one has been played to."""
+        """Play the course to the other broker.
+
+        If the first broker's observations are there, it ends at the first difference.
+        """
         player = CoursePlayer(
             self._brokers.other,
             f"{self._group_id}-other",
@@ -228,7 +237,7 @@ class _Attempt:
                 await restart.withdraw(self)
 
     def compare(self) -> None:
-        """Note in the result that the brokers agreed, or where they differed first."""
+        """Compare the observations of both brokers: note in the result that they agree, or where they differ first."""
         for number, (mine, theirs) in enumerate(zip(self._observed, self._others, strict=False)):
             if mine != theirs:
                 is_late = any(late_since <= number for late_since in self._late_since)
@@ -239,7 +248,7 @@ class _Attempt:
 
 
 def next_leaders(observations: Sequence[MoveObservation]) -> list[list[str]]:
-    """For each group, the leader of the next new generation in each slot, by name; empty if none follows."""
+    """For each group and slot, the name of the leader of the next new generation; empty if none follows."""
     return [_next_leaders(observations, group) for group in range(len(GROUP_NAMES))]
 
 

@@ -1,4 +1,4 @@
-"""Normalised responses: without what must differ between two brokers, such as member ids and the order of lists."""
+"""Normalises responses: removes what must differ between two brokers, such as member ids and the order of lists."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -11,19 +11,19 @@ from regroup.protocol.messages.describe import DescribedGroup, ListGroupsRespons
 from regroup.protocol.messages.offsets import OffsetFetchResponse
 
 MOVE_SEPARATOR = " of move "
-"""The text between actor and move number in the name of a member id."""
+"""The text between the actor and the number of the move in the name of a member id."""
 
 NormalisedFields = dict[str, object]
-"""A response or a group, by field."""
+"""The fields of a response or of a group, by name."""
 
 RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""The end of a member id that has no name."""
+"""The random end of a member id which has no name."""
 
 PRODUCER_ID_FIELDS = ("producer_id", "ongoing_txn_producer_id")
 
 
 class CourseNames:
-    """Names for what two brokers name differently: groups, topic ids, producer ids and member ids.
+    """Names for what each broker names differently: groups, topic ids, producer ids and member ids.
 
     Member ids and producer ids are named after the move with which the broker assigned them.
     """
@@ -37,19 +37,25 @@ class CourseNames:
         self._producers: dict[int, str] = {-1: "none"}
 
     def add(self, member_id: str, name: str) -> None:
-        """Name a member id, unless it has a name."""
+        """Give a member id this name, unless it has one."""
         if member_id not in self._names:
             self._names[member_id] = name
             self._ids[name] = member_id
 
     def id_of(self, name: str) -> str:
-        """The id with this name, or the last one of its actor, whose id may be replaced later; empty if it has none."""
+        """The member id with this name, or else the last one of the same actor; empty if there is none.
+
+        An id may have been replaced since it got the name.
+        """
         actor, _, _ = name.partition(MOVE_SEPARATOR)
         of_actor = [each for each in self._ids if each.startswith(actor + MOVE_SEPARATOR)]
         return self._ids[name if name in self._ids else of_actor[-1]] if of_actor else ""
 
     def normalise_response(self, response: Message | BaseException, move_name: str = "") -> NormalisedFields:
-        """The fields of a response, or the reason why there is none; a new producer id gets the name of the move."""
+        """The fields of a response, or the reason why there is none.
+
+        A producer id that is new gets the name of the move.
+        """
         if not isinstance(response, Message):
             return {"failure": str(response)}
         fields = msgspec.structs.asdict(response)
@@ -62,7 +68,7 @@ class CourseNames:
         return {name: self._normalise(name, value) for name, value in fields.items()}
 
     def normalise_group(self, group: DescribedGroup) -> NormalisedFields:
-        """State, protocol type, protocol name and members of a group."""
+        """The state, protocol type, protocol name and members of a group, with names in place of ids."""
         members = {
             str(self._normalise("member_id", member.member_id)): (
                 member.group_instance_id,
@@ -80,7 +86,7 @@ class CourseNames:
         }
 
     def normalise_offsets(self, response: OffsetFetchResponse) -> NormalisedFields:
-        """The offsets of each group, by partition."""
+        """The offsets of each group, by partition, with names in place of ids."""
         return {
             self._text(group.group_id): {
                 "error": ErrorCode.name_of(group.error_code),

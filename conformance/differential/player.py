@@ -39,22 +39,22 @@ from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 GROUP_NAMES = ("group A", "group B")
 CLEANUP_TIMEOUT_S = 5.0
 OBSERVED_FETCH_VERSION = 9
-"""OffsetFetch with names of topics and several groups."""
+"""The version of OffsetFetch for observations: it names topics, and can fetch several groups."""
 
 RestartMove = Callable[[], Awaitable[None]]
-"""Restarts the broker, or waits until it has been restarted."""
+"""A function that restarts the broker, or waits until another course has restarted it."""
 
 
 class LeaderSteering(Protocol):
     """A broker whose choice of leaders can be steered, where Kafka's is random."""
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
-        """Choose this member if the group needs another leader."""
+        """Let the group elect this member if it needs another leader."""
 
 
 @dataclass
 class MoveObservation:
-    """The new responses in the slot of one move, by the number of their moves; both groups, and their offsets."""
+    """What was observed in the slot of one move: responses by the number of their moves, groups, and offsets."""
 
     move: CourseMove
     responses: dict[int, NormalisedFields] = field(default_factory=dict)
@@ -95,10 +95,10 @@ class CoursePlayer:
         self.counts: RequestCounts = Counter()
         self._move = 0
         self.late_since: int | None = None
-        """The first move that was sent late, or whose response was observed late."""
+        """The number of the first move that was sent late, or whose responses were observed late; None if none was."""
 
     async def play(self, course: RandomCourse, expected: Sequence[MoveObservation] = ()) -> list[MoveObservation]:
-        """An observation for each move, up to the first one that differs from the `expected` one."""
+        """Play the course and return an observation for each move, up to the first one that differs from `expected`."""
         try:
             await self._set_scene(course)
             return await self._play_moves(course, expected)
@@ -146,7 +146,10 @@ class CoursePlayer:
         return observations
 
     async def _restart_broker(self) -> None:
-        """Drop what is pending, and wait for the broker: how it answers while it stops is a matter of chance."""
+        """Restart the broker, or wait until it has been restarted.
+
+        Pending requests are dropped first, since how a stopping broker answers them is a matter of chance.
+        """
         assert self._restart is not None, "a course with a restart needs a broker that can be restarted"
         self._count_unanswered()
         for story in self._stories:
@@ -165,7 +168,10 @@ class CoursePlayer:
             self.late_since = self._move
 
     def _steer(self, slot: int) -> None:
-        """Steer the leaders one slot ahead: their member ids are known, since they have joined in an earlier slot."""
+        """Let the broker elect the leaders of the slot after the present one.
+
+        Their member ids are known, since they joined in an earlier slot.
+        """
         if self._steering is None:
             return
         for story, leaders in zip(self._stories, self._leaders, strict=True):
@@ -189,7 +195,7 @@ class CoursePlayer:
         )
 
     def _take(self, number: int, request: CourseRequest) -> Message | BaseException:
-        """Take over what a response changes, and count it."""
+        """Apply a response to the member or producer that sent the request, and count it."""
         response: Message | BaseException = request.sent.response_or_error()
         exchange = request.sent.exchange
         is_answered = isinstance(response, Message) and not any(error_codes(response))
@@ -231,7 +237,10 @@ class CoursePlayer:
             return {"failure": str(failure)}
 
     def _take_groups(self, response: DescribeGroupsResponse | ExpectationFailed, new_member: str) -> NormalisedFields:
-        """The groups as observed; a member whose id has no name yet has joined with the move of this slot."""
+        """The groups as observed.
+
+        A member whose id has no name yet has joined with the move of this slot, and is named after it.
+        """
         if isinstance(response, ExpectationFailed):
             return {"failure": str(response)}
         described = {group.group_id: group for group in response.groups}
@@ -245,7 +254,7 @@ class CoursePlayer:
         return observed
 
     async def _clean_up(self) -> None:
-        """Remove the groups, as far as they can be removed: thousands of groups would make ListGroups slow."""
+        """Remove the course's groups, as far as they can be removed: thousands of groups would make ListGroups slow."""
         with suppress(ExpectationFailed, NotObservable, ConnectionLost, ProtocolError, OSError, TimeoutError):
             async with asyncio.timeout(CLEANUP_TIMEOUT_S):
                 for story in self._stories:

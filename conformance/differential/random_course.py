@@ -1,4 +1,4 @@
-"""Random courses: which member or producer sends which request to which of two groups, each course from one seed.
+"""Random courses: lists of requests to two groups, each drawn from one seed, which are played to two brokers.
 
 A course names actors and not member ids, so that it can be played to two brokers, which assign different ids. Most of
 its moves are what a proper client would send next in the state that was observed last; the brokers get the same
@@ -18,9 +18,12 @@ ACTORS: Final = 4
 GROUPS: Final = 2
 PRODUCERS: Final = 2
 RESTART_MOVE: Final = 24
-"""The move at which the brokers are restarted, the same in all courses, so that courses side by side share one."""
+"""The number of the move at which the brokers are restarted.
+
+It is the same in all courses, so that courses played side by side share one restart.
+"""
 RESTARTING_COURSES: Final = 0.15
-"""The part of the courses that have a restart."""
+"""The share of the courses that have a restart."""
 
 
 class MoveKind(StrEnum):
@@ -67,7 +70,10 @@ WEIGHTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CourseActor:
-    """A member of both groups, static if it has an instance id. Its timeouts are short, or are not reached."""
+    """A client of a course, which may be a member of both groups. It is static if it has an instance id.
+
+    Its timeouts are so short that they expire within the course, or so long that they do not.
+    """
 
     name: str
     instance_id: str | None
@@ -77,11 +83,12 @@ class CourseActor:
 
 @dataclass(frozen=True, slots=True)
 class CourseMove:
-    """One request to one group.
+    """One request of a course to one of its groups.
 
-    `version` is drawn from 0 to 1 and stands for a version that both brokers offer, `choice` for what the kind leaves
-    open. `borrowed_from` is the actor whose member id the request has, -1 for an empty one, None for its own. The
-    actors in `also_leaving` are named in the same LeaveGroup, `by_instance_id` without member ids if they are static.
+    `version`, from 0 to 1, stands for a version that both brokers offer, `choice` for what the kind of request leaves
+    open. `borrowed_from` is the number of the actor whose member id the request has; -1 means an empty member id, None
+    the actor's own. The actors in `also_leaving` are named in the same LeaveGroup. With `by_instance_id` static members
+    are named there without their member ids.
     """
 
     kind: MoveKind
@@ -113,7 +120,7 @@ class CourseMove:
 
 @dataclass(frozen=True, slots=True)
 class RandomCourse:
-    """The actors of a seed and their moves, one move in each slot."""
+    """The actors of a course and their moves, one move in each slot, as drawn from a seed."""
 
     seed: int
     actors: tuple[CourseActor, ...]
@@ -127,7 +134,9 @@ class RandomCourse:
 
 
 def random_course(seed: int, timing: CourseTiming, *, with_restarts: bool = False) -> RandomCourse:
-    """The course of a seed, always the same for the same timing; without restarts a course has none in its place.
+    """Draw the course of a seed, always the same for the same timing.
+
+    With `with_restarts` some courses restart the brokers at move `RESTART_MOVE`; without it that is an ordinary move.
 
     How long a restart takes is unknown, so no timeout expires in a course with one.
     """
@@ -141,7 +150,7 @@ def random_course(seed: int, timing: CourseTiming, *, with_restarts: bool = Fals
 
 
 def _draw_actors(random: Random, timing: CourseTiming, *, can_expire: bool) -> tuple[CourseActor, ...]:
-    """Each short session timeout goes to one actor; all may share a rebalance timeout, of which a group has one."""
+    """Draw the actors. Each short session timeout goes to one actor; all may share a rebalance timeout."""
     short_sessions = dict(zip(random.sample(range(ACTORS), ACTORS), timing.session_timeouts_ms, strict=False))
     actors = []
     for number in range(ACTORS):

@@ -1,4 +1,4 @@
-"""The request that a move of a course stands for, in the state in which its player finds the groups."""
+"""Sends the request that a move of a random course stands for, as the present state of the groups requires it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ KINDS_OF_PHASES: Final = {ClientPhase.OUTSIDE: MoveKind.JOIN, ClientPhase.JOINS:
 
 @dataclass(frozen=True, slots=True)
 class CourseRequest:
-    """A request that was sent, and the member or producer whose state its response changes."""
+    """A request that was sent for a move, and the member or producer whose state the response changes."""
 
     sent: SentRequest[Any]
     group: int
@@ -120,7 +120,7 @@ class CourseScene:
         return self._send_of_member(number, move, kind, member)
 
     def _version(self, kind: MoveKind, drawn: float, member: CourseMember | None = None) -> int:
-        """The newest version that both brokers offer, or another one that can carry the request."""
+        """The version in which to send a request: drawn from those that both brokers offer and that can carry it."""
         api = APIS_OF_MOVES[kind]
         offered, oldest = self.versions[api], 0
         if member is not None and member.client.instance_id is not None:
@@ -171,7 +171,7 @@ class CourseScene:
         return leaving
 
     def _offsets(self, number: int, move: CourseMove) -> dict[PartitionKey, int]:
-        """One partition, or several; some of them do not exist."""
+        """The offsets that a move commits: of one partition, or of several, some of which do not exist."""
         partition = number % PARTITIONS_PER_TOPIC
         offsets = {((FOO_TOPIC, BAR_TOPIC)[number // 3 % 2], partition): number}
         if move.choice > 0.6:
@@ -181,7 +181,7 @@ class CourseScene:
         return offsets
 
     def _group_ids(self, move: CourseMove) -> list[str]:
-        """The group of the move, or both, or one that does not exist besides."""
+        """The groups that a request names: the group of the move, or both, or one that does not exist as well."""
         own, other = (self.groups[number].story.group_id for number in (move.group, 1 - move.group))
         if move.choice < 0.4:
             return [own]

@@ -1,4 +1,4 @@
-"""The assignors and subscriptions that members of random courses send, proper ones and broken ones."""
+"""Lists of assignors with subscriptions that members of random courses send: valid ones and damaged ones."""
 
 import struct
 from typing import Final
@@ -11,7 +11,7 @@ BOTH = subscription_of(FOO_TOPIC, BAR_TOPIC)
 
 
 def with_version(subscription: bytes, version: int) -> bytes:
-    """A subscription that says it is of another version."""
+    """The subscription with another version in its first bytes, and otherwise unchanged."""
     return struct.pack(">h", version) + subscription[2:]
 
 
@@ -28,7 +28,7 @@ ASSIGNOR_LISTS: Final[tuple[tuple[tuple[str, bytes], ...], ...]] = (
     (("range", BAR + b"\x00\x07more"), ("roundrobin", BAR)),
     (("roundrobin", BAR),),
 )
-"""Assignors with their metadata; most requests use the first list."""
+"""The lists of assignors, with the metadata of each, that a JoinGroup may have. Most requests use the first list."""
 
 PROPER_LISTS: Final = 4
-"""How many lists a proper client may have: their subscriptions can be read, and they have an assignor in common."""
+"""How many of the first lists are valid: their subscriptions can be read, and they have an assignor in common."""

@@ -1,4 +1,4 @@
-"""The timing of random courses: timeouts that never expire near a move or an observation, whatever starts them.
+"""The timing of random courses: timeouts that never expire near a move or an observation.
 
 Requests start timeouts at the beginning of a slot, and a timeout that expires may start the next one. So the end of a
 timeout is the sum of several durations after a move. All durations end shortly before the end of a slot; a sum of n of
@@ -12,28 +12,34 @@ from typing import Final
 from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
 
 DEFAULT_SLOT_MS: Final = 500
-"""The shortest time from move to move; a busy machine needs more."""
+"""The shortest time from move to move, in milliseconds. A busy machine needs a longer one."""
 
 COURSE_LENGTH: Final = 45
-"""Moves of a course."""
+"""The number of moves of a course."""
 
 OBSERVATION_POINT: Final = 0.25
-"""The part of a slot after which responses are observed."""
+"""The share of a slot after which its responses are observed."""
 
 MAX_LATENESS: Final = 0.06
-"""A move or an observation that is later than this part of a slot may be on the wrong side of a timeout."""
+"""The share of a slot by which a move or observation may be late.
+
+A later one may follow a timeout that it should precede.
+"""
 
 FIRST_TIMEOUT, LAST_TIMEOUT = 0.33, 0.93
-"""Timeouts expire only between these parts of a slot: after its observation, and before the next move."""
+"""The shares of a slot between which timeouts expire: after its observation, and before the next move."""
 
 SESSION_ENDS: Final = (0.86, 0.88)
 REBALANCE_ENDS: Final = (0.90, 0.92)
-"""The part of a slot at which the short timeouts end, all different: equal ones could expire in either order."""
+"""The shares of a slot at which the short rebalance timeouts end.
+
+They differ from each other and from `SESSION_ENDS`, since equal ones could expire in either order.
+"""
 SHORTEST_SESSION_SLOTS, SHORTEST_REBALANCE_SLOTS = 9, 10
 SLOTS_BETWEEN_TIMEOUTS: Final = 2
 
 UNREACHED_TIMEOUT_MS: Final = 300_000
-"""A timeout that no course reaches, unless the broker allows only a shorter one."""
+"""A timeout so long that no course reaches it. It is shorter only if the broker allows no longer one."""
 
 MIN_GROUP_SIZE: Final = 2
 MIN_CLEANUP_INTERVAL_MS: Final = 60_000
@@ -49,7 +55,7 @@ COMPARED_SETTINGS: Final = (
 
 
 class UnsuitableSettings(Exception):
-    """With these settings of the brokers random courses would test nothing, or nothing reliably; the text says why."""
+    """Raised if random courses would show nothing, or nothing reliable, with these settings; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +74,12 @@ class CourseTiming:
         return COURSE_LENGTH * self.slot_ms
 
     def durations_ms(self) -> tuple[int, ...]:
-        """Everything that may expire within a course."""
+        """All durations that may expire within a course, in milliseconds."""
         return (*self.session_timeouts_ms, *self.rebalance_timeouts_ms, self.initial_delay_ms)
 
 
 def check_same_settings(one: Mapping[str, str], other: Mapping[str, str]) -> None:
-    """UnsuitableSettings if two brokers would answer differently because of their settings."""
+    """Raise UnsuitableSettings if two brokers would respond differently because of their settings."""
     for name in COMPARED_SETTINGS:
         first, second = (int(settings.get(name, KAFKA_DEFAULTS[name])) for settings in (one, other))
         if first != second:
@@ -81,7 +87,7 @@ def check_same_settings(one: Mapping[str, str], other: Mapping[str, str]) -> Non
 
 
 def timing_for(settings: Mapping[str, str], shortest_slot_ms: int = DEFAULT_SLOT_MS) -> CourseTiming:
-    """The timing with the shortest slots that fits the broker's settings. UnsuitableSettings if none does."""
+    """The timing with the shortest slots that fits the broker's settings. Raises UnsuitableSettings if none does."""
     values = {name: int(settings.get(name, default)) for name, default in KAFKA_DEFAULTS.items()}
     duration_ms = COURSE_LENGTH * shortest_slot_ms
     _check_bounds(values, duration_ms)
@@ -123,7 +129,10 @@ def _timeouts(slots: int, ends: Iterable[float], slot_ms: int) -> tuple[int, ...
 
 
 def ends_near_a_move(timing: CourseTiming) -> Iterable[int]:
-    """The sums of timeouts that end near a move or an observation, in milliseconds after the move that starts them."""
+    """The sums of timeouts that end too near a move or an observation.
+
+    They are in milliseconds after the move that starts them.
+    """
     durations = [duration_ms for duration_ms in timing.durations_ms() if duration_ms > 0]
     sums, newest = {0}, {0}
     while newest:

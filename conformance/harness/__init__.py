@@ -1,1 +1,1 @@
-"""The vocabulary of stories: the broker under test, group members, offsets, expectations, groups to start from."""
+"""What stories are written with: the broker under test, group members, offsets, expectations, groups to start from."""

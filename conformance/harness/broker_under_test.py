@@ -1,4 +1,4 @@
-"""The broker under test: its address, the API versions that it offers, its settings."""
+"""The broker under test: finds out its API versions, settings and coordinators, creates its topics, and restarts it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +35,7 @@ FOO_TOPIC = "conformance-foo"
 BAR_TOPIC = "conformance-bar"
 FOO_0, FOO_1, BAR_0, BAR_1 = (FOO_TOPIC, 0), (FOO_TOPIC, 1), (BAR_TOPIC, 0), (BAR_TOPIC, 1)
 PARTITIONS_PER_TOPIC = 3
-"""Both topics are created at the start with this many partitions."""
+"""The number of partitions of each of the two topics that are created at the start."""
 
 ABSENT_TOPIC = "conformance-absent"
 """A topic that is never created."""
@@ -74,15 +74,18 @@ DEFAULT_VERSIONS: Mapping[str, int] = {
     "EndTxn": 3,
     "InitProducerId": 3,
 }
-"""The versions of the catalogue: a story uses them, or the broker's newest, unless it names a version."""
+"""The version of each API in the catalogue.
+
+A story uses it, or the newest that the broker offers if that is older, unless the story names a version.
+"""
 
 METADATA_VERSION_WITH_TOPIC_IDS = 12
 
 COORDINATOR_TIMEOUT_S = 30.0
-"""The time for a coordinator to start; stories begin afterwards in any case."""
+"""Seconds that a coordinator has to start. Stories begin afterwards in any case."""
 DISCOVERY_TIMEOUT_S = 45.0
 RESTART_TIMEOUT_S = 90.0
-"""The time for a broker to accept connections again after the command that restarts it has returned."""
+"""Seconds that a broker has to accept connections again, after the command that restarts it has returned."""
 RETRIABLE_ERRORS = {
     E.COORDINATOR_LOAD_IN_PROGRESS,
     E.COORDINATOR_NOT_AVAILABLE,
@@ -97,16 +100,19 @@ RestartBroker = Callable[[], Awaitable[None]]
 
 
 class TargetUnavailable(Exception):
-    """No broker with Kafka's protocol answers at this address."""
+    """Raised if no broker with Kafka's protocol answers at the address."""
 
 
 class VersionNotOffered(Exception):
-    """The broker does not advertise this version of the API."""
+    """Raised if the broker does not advertise the version of an API that a request needs."""
 
 
 @dataclass
 class ConformanceTarget:
-    """The broker under test. Settings are text, as in `server.properties`; `brokers` are those of its cluster."""
+    """The broker under test.
+
+    `settings` are text by their names, as in `server.properties`; `brokers` are the addresses of its cluster.
+    """
 
     host: str
     port: int
@@ -126,7 +132,7 @@ class ConformanceTarget:
         restart: RestartBroker | None = None,
         newest_versions: Mapping[str, int] | None = None,
     ) -> Self:
-        """Ask the broker at HOST:PORT for its versions and settings, and create the two topics. TargetUnavailable.
+        """Ask the broker at HOST:PORT for its versions and settings, and create the topics. Raises TargetUnavailable.
 
         `settings` take precedence over those that the broker reports; `newest_versions`, by API, limit the versions
         that it advertises.
@@ -137,7 +143,7 @@ class ConformanceTarget:
         return target
 
     async def refresh(self, known_settings: Mapping[str, str]) -> None:
-        """Ask again, for example after a restart. TargetUnavailable."""
+        """Ask the broker again for its versions and settings, after a restart for example. Raises TargetUnavailable."""
         address = f"{self.host}:{self.port}"
         try:
             connection = await ClientConnection.open(self.host, self.port)
@@ -157,7 +163,7 @@ class ConformanceTarget:
             await connection.close()
 
     async def restart_and_refresh(self) -> None:
-        """Restart the broker, and wait until its coordinator answers. TargetUnavailable."""
+        """Restart the broker, and wait until its coordinator answers. Raises TargetUnavailable."""
         assert self.restart is not None, "a command that restarts the broker is needed"
         await self.restart()
         deadline_s = asyncio.get_running_loop().time() + RESTART_TIMEOUT_S
@@ -170,7 +176,10 @@ class ConformanceTarget:
             await asyncio.sleep(0.2)
 
     def version_for(self, request: Message, version: int | None = None) -> int:
-        """The version in which to send a request: `version`, or the default one. VersionNotOffered."""
+        """The version in which to send a request.
+
+        It is `version`, or by default that of the catalogue. Raises VersionNotOffered.
+        """
         name = APIS[request.api_key].name
         offered = self.versions.get(name)
         if offered is None:
@@ -182,12 +191,12 @@ class ConformanceTarget:
         return version
 
     def int_setting(self, name: str) -> int | None:
-        """A setting that is an integer, or None if it is not known."""
+        """The value of a setting that is an integer; None if it is not known."""
         text = self.settings.get(name)
         return int(text) if text is not None else None
 
     def setting_or_default(self, name: str) -> int:
-        """A setting that is an integer, or Kafka's default if it is not known."""
+        """The value of a setting that is an integer, or Kafka's default if the broker did not report it."""
         return int(self.settings.get(name, KAFKA_DEFAULTS[name]))
 
     async def _offered_versions(self, connection: ClientConnection) -> dict[str, range]:
@@ -213,7 +222,7 @@ class ConformanceTarget:
         return {config.name: config.value for config in configs if config.value is not None}
 
     async def _create_topics(self, connection: ClientConnection) -> None:
-        """Create the topics; a broker without CreateTopics may create those that Metadata names."""
+        """Create the two topics. Some brokers have no CreateTopics, but create the topics that Metadata names."""
         names = (FOO_TOPIC, BAR_TOPIC)
         if "CreateTopics" in self.versions:
             topics = [

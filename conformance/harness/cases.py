@@ -10,12 +10,12 @@ from regroup.conformance.harness.story import StoryContext
 StoryFunction = Callable[[StoryContext], Awaitable[None]]
 
 DEFAULT_CASE_TIMEOUT_S = 60.0
-"""The time for a story that does not state its own."""
+"""Seconds that a story may take if it does not state its own limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingBounds:
-    """The values of a broker setting that a story needs, both ends included."""
+    """The values of a broker setting with which a story can run; both ends are included."""
 
     at_least: int = -(2**63)
     at_most: int = 2**63
@@ -32,7 +32,7 @@ class SettingBounds:
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCase:
-    """A behaviour of the catalogue that a client can observe, and the story that checks it.
+    """A story, the behaviour of the catalogue that it checks, and what it needs of the broker.
 
     `importance` is 1 core, 2 ordinary, 3 exotic. `correction` says how Kafka differs from the catalogue, which was read
     from its sources.
@@ -49,7 +49,7 @@ class ConformanceCase:
 
     @property
     def area(self) -> str:
-        """The first part of the id."""
+        """The area of the behaviour: the first part of its id."""
         return area_of(self.id)
 
 
@@ -59,7 +59,10 @@ DEFAULT_REQUIREMENTS = {
     "group.max.size": SettingBounds(at_least=13),
     "offsets.retention.check.interval.ms": SettingBounds(at_least=60_000),
 }
-"""Nearly every story needs several members in its group, and no cleanup of its offsets while it runs."""
+"""The settings that a story needs unless it states its own.
+
+Nearly every story has several members in its group, and no cleanup of its offsets while it runs.
+"""
 
 
 def area_of(behaviour: str) -> str:
@@ -92,7 +95,7 @@ def case(
 def unmet_requirements(
     settings: Mapping[str, str], required: Mapping[str, SettingBounds]
 ) -> Iterator[tuple[str, Remedy]]:
-    """The requirements that the broker's settings do not meet: what each setting is and must be, and a value for it."""
+    """For each requirement that the broker's settings do not meet, what the setting is and must be, and a Remedy."""
     for name, bounds in required.items():
         value = int(settings.get(name, KAFKA_DEFAULTS[name]))
         if (nearest := bounds.nearest(value)) != value:

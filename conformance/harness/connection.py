@@ -1,4 +1,4 @@
-"""Responses as the types of their APIs, and the names of APIs."""
+"""Two helpers for messages: a response as the type of its API, and the name of a request's API."""
 
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ AnyResponse = TypeVar("AnyResponse", bound=Message)
 
 
 def response_as(response_type: type[AnyResponse], response: Message) -> AnyResponse:
-    """The response as the type that belongs to the API of its request."""
+    """The same response, checked to be of the type that belongs to the API of its request."""
     assert type(response) is response_type, f"{type(response).__name__} instead of {response_type.__name__}"
     return response
 

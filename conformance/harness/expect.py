@@ -1,4 +1,4 @@
-"""Expectations of a story: each one raises ExpectationFailed with the expected and the actual value."""
+"""Expectations of a story: functions that raise ExpectationFailed with the expected and the actual value."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -14,15 +14,18 @@ PartitionKey = tuple[str, int]
 """Topic and partition index."""
 
 TIMER_TOLERANCE_S = 4.0
-"""The time by which a timer may be late; those of a busy broker are late, never early."""
+"""Seconds by which a timer of the broker may be late. Timers of a busy broker are late, never early."""
 
 
 class ExpectationFailed(Exception):
-    """The broker does something else than Kafka; the text says what was expected and what it did."""
+    """Raised if the broker does not do what Kafka does; the text says what was expected and what it did."""
 
 
 class NotObservable(Exception):
-    """This broker, or its settings, cannot show the behaviour; the text says why, and the remedy what would show it."""
+    """Raised if this broker, or its settings, cannot show the behaviour.
+
+    The text says why; `remedy` says with which settings or options it could be shown.
+    """
 
     def __init__(self, reason: str, remedy: Remedy | None = None) -> None:
         super().__init__(reason)
@@ -30,31 +33,34 @@ class NotObservable(Exception):
 
 
 def expect_equal(what: str, expected: object, actual: object) -> None:
-    """Both values are equal."""
+    """Check that both values are equal."""
     if actual != expected:
         raise ExpectationFailed(f"{what}: expected {expected!r}, got {actual!r}")
 
 
 def expect_one_of(what: str, expected: Collection[object], actual: object) -> None:
-    """The value is one of several, where Kafka leaves the choice open."""
+    """Check that the value is one of several, where Kafka leaves the choice open."""
     if actual not in expected:
         raise ExpectationFailed(f"{what}: expected one of {', '.join(map(repr, expected))}, got {actual!r}")
 
 
 def expect_true(condition: bool, failure: str) -> None:
-    """The condition holds; `failure` is the text of the exception."""
+    """Check that the condition holds; `failure` is the text of the exception."""
     if not condition:
         raise ExpectationFailed(failure)
 
 
 def expect_duration(what: str, duration_s: float, at_least_s: float, at_most_s: float | None = None) -> None:
-    """The duration is within its bounds; without `at_most_s` it is `at_least_s`, apart from late timers."""
+    """Check that a duration is within its bounds, in seconds; a timer may be late by `TIMER_TOLERANCE_S`.
+
+    Without `at_most_s` both bounds are `at_least_s`.
+    """
     in_time = at_least_s - 0.05 <= duration_s <= (at_most_s or at_least_s) + TIMER_TOLERANCE_S
     expect_true(in_time, f"{what} took {duration_s:.2f} s instead of {at_least_s:.2f} s")
 
 
 def expect(response: Structure, error: int | None = None, **fields: object) -> None:
-    """The response has these values in its fields; `error` is its `error_code`, shown with its name."""
+    """Check that the response has these values in its fields; `error` is its `error_code`, shown with its name."""
     name = type(response).__name__
     if error is not None:
         expect_error(f"{name}.error_code", error, response.error_code)  # type: ignore[attr-defined]  # the caller knows
@@ -63,27 +69,30 @@ def expect(response: Structure, error: int | None = None, **fields: object) -> N
 
 
 def expect_error(what: str, expected: int, actual: int) -> None:
-    """Two error codes are equal; they are shown with their names."""
+    """Check that two error codes are equal; a failure shows them with their names."""
     if actual != expected:
         raise ExpectationFailed(f"{what}: expected {_code(expected)}, got {_code(actual)}")
 
 
 def expect_partition_errors(response: Message, expected: Mapping[PartitionKey, int]) -> None:
-    """The response has exactly these partitions, in any order, with these error codes."""
+    """Check that the response has exactly these partitions, in any order, with these error codes."""
     actual = _partition_errors(response)
     if actual != dict(expected):
         raise ExpectationFailed(f"{type(response).__name__}: expected {_codes(expected)}, got {_codes(actual)}")
 
 
 def expect_every_partition(response: Message, error: int) -> None:
-    """The response has at least one partition, and each has this error code."""
+    """Check that the response has at least one partition, and that each has this error code."""
     actual = _partition_errors(response)
     expect_true(bool(actual), f"{type(response).__name__} has no partitions")
     expect_partition_errors(response, dict.fromkeys(actual, error))
 
 
 def expect_member_errors(response: LeaveGroupResponse, *errors: int) -> None:
-    """A LeaveGroup of v3 or later succeeds as a whole, and its members have these error codes, in this order."""
+    """Check the response to a LeaveGroup of v3 or later.
+
+    It has no error as a whole, and its members have these error codes, in this order.
+    """
     expect(response, error=ErrorCode.NONE)
     expected, actual = map(_code, errors), (_code(member.error_code) for member in response.members)
     expect_equal("error codes of the leaving members", [*expected], [*actual])
@@ -99,7 +108,7 @@ def _partition_errors(response: Message) -> dict[PartitionKey, int]:
 
 
 class FetchedOffset(NamedTuple):
-    """The part of an OffsetFetch response for one partition; offset -1 means that none is committed."""
+    """The part of an OffsetFetch response for one partition. Offset -1 means that no offset is committed."""
 
     offset: int
     leader_epoch: int = -1
@@ -111,7 +120,7 @@ class FetchedOffset(NamedTuple):
 
 
 def fetched_offsets(response: OffsetFetchResponse) -> dict[PartitionKey, FetchedOffset]:
-    """The offsets in a response of any version; those of the first group if there are several."""
+    """The offsets in an OffsetFetch response of any version. If it has several groups, they are those of the first."""
     topics: list[Any] = [*(response.groups[0].topics if response.groups else response.topics)]
     return {
         (topic.name, each.partition_index): FetchedOffset(
@@ -123,7 +132,7 @@ def fetched_offsets(response: OffsetFetchResponse) -> dict[PartitionKey, Fetched
 
 
 def group_error(response: OffsetFetchResponse) -> int:
-    """The error code of the (first) group; up to v7 it is that of the whole response."""
+    """The error code of the first group in an OffsetFetch response; up to v7, that of the whole response."""
     return response.groups[0].error_code if response.groups else response.error_code
 
 

@@ -1,4 +1,4 @@
-"""Groups in the states from which stories start.
+"""Makes groups in the states from which stories start.
 
 A group starts in generation 1 with its first member and reaches generation 2 with the others. These generation ids are
 checked by stories of their own and not here: a broker that counts otherwise fails in few stories, not in all.
@@ -24,21 +24,21 @@ class SingleMemberOptions(MemberOptions, total=False):
 
 
 async def completing_group_of_one(story: StoryContext, **options: Unpack[SingleMemberOptions]) -> ConformanceMember:
-    """CompletingRebalance, generation 1: Anna has joined and leads."""
+    """Make a group in CompletingRebalance, generation 1: Anna has joined and is the leader."""
     anna = ConformanceMember(story, "anna", **options)
     expect(await anna.join(), error=E.NONE, leader=anna.id)
     return anna
 
 
 async def stable_group_of_one(story: StoryContext, **options: Unpack[SingleMemberOptions]) -> ConformanceMember:
-    """Stable, generation 1: Anna is the only member."""
+    """Make a Stable group of generation 1: Anna is the only member."""
     anna = await completing_group_of_one(story, **options)
     await sync_all(anna)
     return anna
 
 
 async def empty_group(story: StoryContext) -> ConformanceMember:
-    """Empty, generation 2: Anna was the only member and has left."""
+    """Make an Empty group of generation 2: Anna was the only member and has left."""
     anna = await stable_group_of_one(story)
     await anna.leave_group()
     await story.expect_state("Empty")
@@ -48,7 +48,10 @@ async def empty_group(story: StoryContext) -> ConformanceMember:
 async def completing_group(
     story: StoryContext, *, size: int = 2, static: bool = False, **options: Unpack[MemberOptions]
 ) -> list[ConformanceMember]:
-    """CompletingRebalance, generation 2: Anna, Ben … have joined, Anna leads. Static members are `i-anna`, `i-ben` …"""
+    """Make a group in CompletingRebalance, generation 2: Anna, Ben … have joined, and Anna is the leader.
+
+    Static members have the group instance ids `i-anna`, `i-ben` …
+    """
 
     def instance_id(name: str) -> str | None:
         return f"i-{name}" if static else None
@@ -64,7 +67,7 @@ async def completing_group(
 async def stable_group(
     story: StoryContext, *, size: int = 2, static: bool = False, **options: Unpack[MemberOptions]
 ) -> list[ConformanceMember]:
-    """Stable, generation 2: Anna leads, every member has its assignment."""
+    """Make a Stable group of generation 2: Anna is the leader, and every member has its assignment."""
     members = await completing_group(story, size=size, static=static, **options)
     await sync_all(*members)
     return members
@@ -73,7 +76,10 @@ async def stable_group(
 async def preparing_group(
     story: StoryContext, *, rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
 ) -> tuple[ConformanceMember, ConformanceMember, ConformanceMember, SentRequest[JoinGroupResponse]]:
-    """PreparingRebalance after generation 2: Anna and Ben have to rejoin, Carla's JoinGroup is pending."""
+    """Make a group in PreparingRebalance after generation 2.
+
+    Anna and Ben have to rejoin; Carla's JoinGroup, the last value, is pending.
+    """
     anna, ben = await stable_group(story, rebalance_timeout_ms=rebalance_timeout_ms)
     carla = ConformanceMember(story, "carla", rebalance_timeout_ms=rebalance_timeout_ms)
     carla_join = await carla.start_rebalance()
@@ -84,14 +90,14 @@ async def preparing_group(
 async def pending_join_member(
     story: StoryContext, name: str, *, session_timeout_ms: int = USUAL_SESSION_TIMEOUT
 ) -> ConformanceMember:
-    """A dynamic member that has its member id and has not come back with it."""
+    """Make a dynamic member that has its member id, and has not sent a JoinGroup with it."""
     member = ConformanceMember(story, name, session_timeout_ms=session_timeout_ms)
     await member.obtain_member_id()
     return member
 
 
 async def add_member(leader: ConformanceMember, member: ConformanceMember) -> None:
-    """CompletingRebalance, the next generation: the member has joined the leader's group."""
+    """Let a member join the leader's group: it is in CompletingRebalance afterwards, with the next generation."""
     join = await member.start_rebalance()
     await leader.join_group()
     await join

@@ -37,17 +37,17 @@ from regroup.protocol.messages.offsets import (
 )
 
 AssignorMetadata = Mapping[str, bytes]
-"""The protocols of JoinGroup: the member's metadata, by assignor, in the member's order."""
+"""The protocols of a JoinGroup: the member's metadata by the name of each assignor, in the member's order."""
 
 
 NO_TOPIC_IDS: Mapping[str, bytes] = MappingProxyType({})
 
 USUAL_SESSION_TIMEOUT = -1
-"""Stands for the usual session timeout of the member's story, which depends on the broker's settings."""
+"""Stands for the usual session timeout of a story, which depends on the broker's settings."""
 
 
 class MemberOptions(TypedDict, total=False):
-    """Options that all members of a group can have in common."""
+    """The options that all members of a group can share."""
 
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -56,9 +56,9 @@ class MemberOptions(TypedDict, total=False):
 
 @dataclass(eq=False)
 class ConformanceMember:
-    """One member: a name for the transcript, and the member id and generation id that the broker gave it last.
+    """One member of a group: its name for the transcript, and the member id and generation id that it got last.
 
-    NotObservable if the broker's settings do not allow its session timeout.
+    Raises NotObservable if the broker's settings do not allow its session timeout.
     """
 
     story: StoryContext
@@ -80,7 +80,9 @@ class ConformanceMember:
         self.story.check_session_timeout(self.session_timeout_ms)
 
     def replacement(self, **options: Unpack[MemberOptions]) -> Self:
-        """Another process with the same group instance id, which has no member id yet."""
+        """A member with the same group instance id and no member id, as another process would be; `options` are its
+        own.
+        """
         return type(self)(self.story, f"{self.name}'s replacement", instance_id=self.instance_id, **options)
 
     def join_group(
@@ -90,7 +92,10 @@ class ConformanceMember:
         member_id: str | None = None,
         protocols: AssignorMetadata | None = None,
     ) -> SentRequest[JoinGroupResponse]:
-        """Send one JoinGroup, with the member's id; the member takes over what the response gives it."""
+        """Send one JoinGroup, by default with the member's own id and protocols.
+
+        When the response arrives, the member takes over its member id and generation id.
+        """
         return self.story.send(
             self.join_group_request(member_id=member_id, protocols=protocols),
             JoinGroupResponse,
@@ -103,7 +108,7 @@ class ConformanceMember:
     def join_group_request(
         self, *, member_id: str | None = None, protocols: AssignorMetadata | None = None
     ) -> JoinGroupRequest:
-        """The request that `join_group` sends."""
+        """The JoinGroup that `join_group` sends."""
         return JoinGroupRequest(
             group_id=self.story.group_id,
             session_timeout_ms=self.session_timeout_ms,
@@ -118,7 +123,7 @@ class ConformanceMember:
         )
 
     def apply_join_response(self, response: JoinGroupResponse) -> None:
-        """Take over member id, generation id and assignor from a response without an error."""
+        """Take over the member id, the generation id and the assignor from a response without an error."""
         if response.error_code in (E.NONE, E.MEMBER_ID_REQUIRED):
             self.id = response.member_id
         if response.error_code == E.NONE:
@@ -126,21 +131,21 @@ class ConformanceMember:
             self.protocol_name = response.protocol_name
 
     async def obtain_member_id(self) -> None:
-        """Send the first JoinGroup of KIP-394 and become a pending join member; static members do not need it."""
+        """Send the first JoinGroup of KIP-394 and become a pending join member. Static members do not need it."""
         if self.id == "" and self.instance_id is None:
             await self.join_group()
 
     async def start_join(self) -> SentRequest[JoinGroupResponse]:
-        """Obtain a member id, and send the JoinGroup whose response begins the next generation."""
+        """Obtain a member id if necessary, and send the JoinGroup whose response begins the next generation."""
         await self.obtain_member_id()
         return self.join_group()
 
     async def start_rebalance(self) -> SentRequest[JoinGroupResponse]:
-        """Join, and expect that the response is pending: the group is in PreparingRebalance now."""
+        """Send a JoinGroup and expect that its response is pending: the group is then in PreparingRebalance."""
         return await (await self.start_join()).expect_pending()
 
     async def join(self) -> JoinGroupResponse:
-        """Join, and wait for the next generation."""
+        """Send a JoinGroup, and wait for its response, which begins the next generation."""
         return await (await self.start_join())
 
     def sync_group(
@@ -153,7 +158,10 @@ class ConformanceMember:
         protocol_type: str | None = "",
         protocol_name: str | None = "",
     ) -> SentRequest[SyncGroupResponse]:
-        """Send one SyncGroup; the leader's has `assignments`, by member id. Empty names stand for the member's own."""
+        """Send one SyncGroup; the leader's has `assignments`, by member id.
+
+        Member id, generation id, protocol type and protocol name are the member's own unless they are given.
+        """
         request = SyncGroupRequest(
             group_id=self.story.group_id,
             generation_id=self.generation_id if generation_id is None else generation_id,
@@ -171,7 +179,7 @@ class ConformanceMember:
     def heartbeat(
         self, *, generation_id: int | None = None, member_id: str | None = None, version: int | None = None
     ) -> SentRequest[HeartbeatResponse]:
-        """Send one Heartbeat."""
+        """Send one Heartbeat, by default with the member's own ids."""
         request = HeartbeatRequest(
             group_id=self.story.group_id,
             generation_id=self.generation_id if generation_id is None else generation_id,
@@ -181,12 +189,15 @@ class ConformanceMember:
         return self.story.send(request, HeartbeatResponse, version=version, sender=self.name)
 
     async def expect_stable(self, members: int | None = None) -> None:
-        """The group is Stable, with this number of members, and a heartbeat of this member succeeds."""
+        """Expect that the group is Stable with this number of members, and that a heartbeat of this member succeeds."""
         await self.story.expect_state("Stable", members)
         expect(await self.heartbeat(), error=E.NONE)
 
     async def expect_rebalance(self, members: int | None = None) -> None:
-        """The group is in PreparingRebalance, with this number of members, and a heartbeat makes this member rejoin."""
+        """Expect that the group is in PreparingRebalance with this number of members.
+
+        A heartbeat of this member then gets REBALANCE_IN_PROGRESS, so that it rejoins.
+        """
         await self.story.expect_state("PreparingRebalance", members)
         expect(await self.heartbeat(), error=E.REBALANCE_IN_PROGRESS)
 
@@ -201,7 +212,7 @@ class ConformanceMember:
         retention_time_ms: int = -1,
         version: int | None = None,
     ) -> SentRequest[OffsetCommitResponse]:
-        """Send one OffsetCommit as a member of the group."""
+        """Send one OffsetCommit as a member of the group, by default with the member's own ids."""
         request = OffsetCommitRequest(
             group_id=self.story.group_id,
             generation_id_or_member_epoch=self.generation_id if generation_id is None else generation_id,
@@ -261,7 +272,7 @@ def offset_commit_topics(
 
 
 async def sync_all(leader: ConformanceMember, *followers: ConformanceMember) -> None:
-    """All members send SyncGroup, the leader's with the `assignment_of` each one: the group becomes Stable."""
+    """Let all members send SyncGroup, the leader with `assignment_of` each member: the group becomes Stable."""
     requests = [follower.sync_group() for follower in followers]
     await leader.sync_group({member.id: assignment_of(member) for member in (leader, *followers)})
     for request in requests:
@@ -274,13 +285,13 @@ def assignment_of(member: ConformanceMember) -> bytes:
 
 
 def expect_member_id(response: JoinGroupResponse, prefix: str, replaced: str = "") -> None:
-    """The response has a member id with this prefix, which is not the replaced one."""
+    """Expect that the response has a member id with this prefix, and not the id `replaced`."""
     expect_true(response.member_id.startswith(prefix), f"member id should begin with {prefix}: {response.member_id}")
     expect_true(response.member_id != replaced, f"member id should be a new one: {response.member_id}")
 
 
 def expect_members(response: JoinGroupResponse, *members: ConformanceMember) -> None:
-    """The leader's response lists exactly these members, in any order."""
+    """Expect that the leader's response lists exactly these members, in any order."""
     listed = sorted(member.member_id for member in response.members)
     expect_equal("members in the leader's response", sorted(member.id for member in members), listed)
 

@@ -1,4 +1,4 @@
-"""Offsets of a group: committed with or without a member, fetched, deleted, and committed in a transaction."""
+"""Commits, fetches and deletes offsets of a group: as a member, as an admin client, and in a transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,15 +53,19 @@ from regroup.protocol.messages.transactions import (
 
 TRANSACTION_TIMEOUT_MS = 60_000
 WARM_UP_PRODUCERS = 50
-"""So many transactional ids fall into nearly all partitions of __transaction_state."""
+"""The number of transactional ids for a warm-up: so many fall into nearly all partitions of __transaction_state."""
 LAST_SINGLE_GROUP_FETCH = 7
-"""The last version of OffsetFetch that is for one group."""
+"""The last version of OffsetFetch that names a single group."""
 
 MAX_TEXT_LENGTH = 32_767
+"""No text in a message of Kafka's protocol has more bytes."""
 
 
 def longest_metadata(story: StoryContext) -> int:
-    """The longest metadata that the broker stores. Raises NotObservable if one character more is no text any more."""
+    """The length in characters of the longest metadata that the broker stores.
+
+    Raises NotObservable if one character more would not fit into a text of the protocol.
+    """
     max_length = story.target.setting_or_default("offset.metadata.max.bytes")
     if max_length >= MAX_TEXT_LENGTH:
         reason = f"offset.metadata.max.bytes is {max_length}, but no text is longer than {MAX_TEXT_LENGTH}"
@@ -78,7 +82,7 @@ def send_admin_commit(
 
 
 async def admin_commit(story: StoryContext, offsets: Mapping[PartitionKey, int]) -> None:
-    """Commit offsets without a member; every partition succeeds."""
+    """Commit offsets without a member, and expect that every partition succeeds."""
     expect_every_partition(await send_admin_commit(story, offsets), E.NONE)
 
 
@@ -91,7 +95,7 @@ def fetch_offsets(
     group_ids: Sequence[str] = (),
     sender: str = "client",
 ) -> SentRequest[OffsetFetchResponse]:
-    """Send one OffsetFetch, in the form of its version; without `partitions` it is for all topics."""
+    """Send one OffsetFetch in the form of its version. Without `partitions` it is for all topics."""
     version = story.target.version_for(OffsetFetchRequest(), version)
     wanted = None if partitions is None else by_topic(partitions).items()
     if version <= LAST_SINGLE_GROUP_FETCH:
@@ -122,13 +126,13 @@ async def expect_fetched(
     require_stable: bool = False,
     all_topics: bool = False,
 ) -> None:
-    """OffsetFetch for these partitions, or for all topics, returns exactly these offsets."""
+    """Expect that OffsetFetch returns exactly these offsets, for these partitions or with `all_topics` for all."""
     request = fetch_offsets(story, None if all_topics else [*expected], version=version, require_stable=require_stable)
     expect_equal("offsets" if version is None else f"offsets in v{version}", expected, fetched_offsets(await request))
 
 
 async def expect_committed(story: StoryContext, partition: PartitionKey, offset: int) -> None:
-    """This offset is committed for the partition; -1 for none."""
+    """Expect that this offset is committed for the partition; -1 stands for none."""
     fetched = fetched_offsets(await fetch_offsets(story, [partition])).get(partition, FetchedOffset(-1))
     expect_equal(f"offset of {partition[0]}-{partition[1]}", (offset, 0), (fetched.offset, fetched.error))
 
@@ -161,9 +165,9 @@ class TransactionalProducer:
     async def begin(
         cls, story: StoryContext, name: str = "producer", *group_ids: str, timeout_ms: int = TRANSACTION_TIMEOUT_MS
     ) -> Self:
-        """A producer with an open transaction for these groups, or for the story's group if none is named.
+        """Make a producer with an open transaction for these groups, by default for the story's group.
 
-        NotObservable if the broker refuses transactions.
+        Raises NotObservable if the broker refuses transactions.
         """
         producer = cls(story, name, timeout_ms)
         await story.wait_until(producer.obtain_id)
@@ -172,7 +176,10 @@ class TransactionalProducer:
         return producer
 
     async def obtain_id(self) -> None:
-        """Find the coordinator and ask for a producer id. ExpectationFailed as long as there is none."""
+        """Find the coordinator of the transaction and get a producer id.
+
+        Raises ExpectationFailed while there is none yet.
+        """
         find = FindCoordinatorRequest(key=self.transactional_id, key_type=TRANSACTION_KEY)
         await self._send(find, FindCoordinatorResponse, version=2)
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
@@ -202,7 +209,10 @@ class TransactionalProducer:
         group_id: str | None = None,
         version: int | None = None,
     ) -> SentRequest[TxnOffsetCommitResponse]:
-        """Send one TxnOffsetCommit, with member id, generation id and instance id of `member` if it is given."""
+        """Send one TxnOffsetCommit.
+
+        It has the member id, generation id and instance id of `member`, if that is given.
+        """
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group_id or self.story.group_id,
@@ -216,7 +226,10 @@ class TransactionalProducer:
         return self.story.send(request, TxnOffsetCommitResponse, version=version, sender=self.name)
 
     async def send_offsets(self, offsets: Mapping[PartitionKey, int], *, group_id: str | None = None) -> None:
-        """Commit offsets without a member, as soon as an earlier transaction has ended; every partition succeeds."""
+        """Commit offsets without a member, and expect that every partition succeeds.
+
+        It waits until an earlier transaction has ended.
+        """
 
         async def send() -> None:
             expect_every_partition(await self.txn_offset_commit(offsets, group_id=group_id), E.NONE)

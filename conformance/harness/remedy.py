@@ -1,4 +1,4 @@
-"""What would let a run observe a story that this run could not observe: other settings, more brokers, more options."""
+"""Remedies: with which settings, brokers or options a run would show a story that this run could not show."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ class Remedy:
 
     @classmethod
     def setting(cls, name: str, value: int) -> Self:
-        """The remedy that changes one setting of the broker."""
+        """The remedy that sets one setting of the broker."""
         return cls(settings=((name, str(value)),))
 
     @classmethod
     def all_of(cls, remedies: Iterable[Self]) -> Self:
-        """One remedy that contains all of these; of two values for one setting the last one counts."""
+        """One remedy with everything in these. Of two values for one setting, the last one counts."""
         settings: dict[str, str] = {}
         options: dict[str, None] = {}
         brokers = 1
@@ -35,17 +35,20 @@ class Remedy:
 
     @property
     def changes_the_broker(self) -> bool:
-        """Whether the broker has to be started otherwise, and not only the command."""
+        """Whether the broker has to be started in another way, and not only the command."""
         return bool(self.settings) or self.brokers > 1
 
     def broker_needed(self) -> str:
-        """The broker that is needed, as in "2 brokers with group.max.size=11"; empty if this one will do."""
+        """The broker that is needed, as in "2 brokers with group.max.size=11"; empty if the present one will do."""
         cluster = f"a cluster of {self.brokers} brokers" if self.brokers > 1 else "a broker"
         settings = " and ".join(f"{name}={value}" for name, value in self.settings)
         return f"{cluster}{f' with {settings}' if settings else ''}" if self.changes_the_broker else ""
 
     def command(self, bootstrap: str, behaviours: Iterable[str]) -> str:
-        """The command that runs these stories, against `bootstrap` unless another broker is needed."""
+        """The command that runs these stories.
+
+        It names the address `bootstrap`, or HOST:PORT in its place if another broker has to be started.
+        """
         address = "HOST:PORT" if self.changes_the_broker else bootstrap
         words = ["regroup conformance --bootstrap", address, *self.options, "--case", ",".join(behaviours)]
         return " ".join(words)

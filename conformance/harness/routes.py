@@ -1,4 +1,4 @@
-"""Which broker of a cluster a request goes to: the coordinator of its group or of its transaction."""
+"""Sends each request to the right broker of a cluster: the coordinator of its group or of its transaction."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from regroup.protocol.messages.offsets import OffsetFetchRequest
 from regroup.protocol.messages.transactions import AddOffsetsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
-"""Key types of FindCoordinator."""
+"""The key types of FindCoordinator: a group, a transaction, a share group."""
 
 RETRY_PAUSE_S = 0.05
 FIND_COORDINATOR_TIMEOUT_S = 20.0
@@ -29,7 +29,7 @@ class CoordinatorRoutes:
         self._wrong_broker: BrokerAddress | None = None
 
     async def broker_for(self, group_id: str, request: Message | None = None) -> BrokerAddress:
-        """The broker for a request of a story whose group is `group_id`."""
+        """The address of the broker for a request of a story whose group is `group_id`."""
         if self._wrong_broker is not None:
             return self._wrong_broker
         key = _coordinator_key(group_id, request)
@@ -40,7 +40,10 @@ class CoordinatorRoutes:
         return self._coordinators[key]
 
     async def use_wrong_broker(self, group_id: str) -> None:
-        """Send all further requests to a broker that is not this group's coordinator. NotObservable with one broker."""
+        """Send all further requests to a broker that is not this group's coordinator.
+
+        Raises NotObservable if there is only one broker.
+        """
         if len(self._target.brokers) < 2:
             reason = "a single broker coordinates every group; a cluster of two brokers is needed"
             raise NotObservable(reason, CLUSTER_NEEDED)
@@ -48,7 +51,7 @@ class CoordinatorRoutes:
         self._wrong_broker = next(broker for broker in self._target.brokers if broker != coordinator)
 
     def clear(self) -> None:
-        """Forget the coordinators: they may have moved."""
+        """Drop the coordinators that were found, since they may have moved."""
         self._coordinators.clear()
 
     async def _find_coordinator(self, key_type: int, key: str) -> BrokerAddress:
@@ -68,9 +71,10 @@ class CoordinatorRoutes:
 
 
 def _coordinator_key(group_id: str, request: Message | None) -> tuple[int, str] | None:
-    """Key type and key of a request; None for one of no group. Of several groups the first one counts.
+    """The key type and key by which FindCoordinator finds the broker for a request.
 
-    ListGroups goes to the coordinator of the story's group.
+    None for a request of no group. If it names several groups, the first one counts. ListGroups goes to the coordinator
+    of the story's group.
     """
     match request:
         case None | ListGroupsRequest():

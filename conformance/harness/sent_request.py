@@ -12,10 +12,13 @@ from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
 
 PENDING_CHECK_S = 0.15
-"""A request without a response for this long counts as pending. A shorter time could miss faults, never invent them."""
+"""Seconds after which a request without a response counts as pending.
+
+With a shorter time a fault might be missed, but none would be reported that is not there.
+"""
 
 RESPONSE_TIMEOUT_S = 20.0
-"""Time for a response and for the group to reach a state, apart from the initial rebalance delay."""
+"""Seconds that a response may take, or a group to reach a state, without the initial rebalance delay."""
 
 
 @dataclass
@@ -55,7 +58,7 @@ class SentRequest(Generic[AnyResponse]):
         return self.response_within().__await__()
 
     async def response_within(self, timeout_s: float | None = None) -> AnyResponse:
-        """The response. ExpectationFailed if it does not arrive in time, or cannot be decoded."""
+        """Wait for the response. Raises ExpectationFailed if it does not arrive in time, or cannot be decoded."""
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         done, _ = await asyncio.wait([self._task], timeout=timeout_s)
         expect_true(bool(done), f"{self} was not answered within {timeout_s:g} s")
@@ -67,13 +70,16 @@ class SentRequest(Generic[AnyResponse]):
             raise ExpectationFailed(f"{self}: the response cannot be decoded: {error}") from error
 
     async def response_or_none(self) -> AnyResponse | None:
-        """The response, or None if the connection was lost first."""
+        """Wait for the response; None if the connection is lost first."""
         await asyncio.wait([self._task], timeout=self._timeout_s)
         expect_true(self._task.done(), f"{self} was not answered, and its connection was not closed")
         return None if self._task.exception() else response_as(self._response_type, self._task.result())
 
     async def expect_pending(self) -> Self:
-        """ExpectationFailed if the response is there already. Afterwards the broker has received the request."""
+        """Expect that the response is not there yet. The broker has received the request when this returns.
+
+        Raises ExpectationFailed otherwise.
+        """
         await asyncio.wait([self._task], timeout=PENDING_CHECK_S)
         await self._observe()
         expect_true(not self._task.done(), f"{self} should be pending, but was answered at once")
@@ -90,7 +96,7 @@ class SentRequest(Generic[AnyResponse]):
 
     @property
     def duration_s(self) -> float:
-        """The time from the request to its response."""
+        """Seconds from the request to its response."""
         assert self.exchange.responded_at_s is not None, f"{self} has no response yet"
         return self.exchange.responded_at_s - self.exchange.sent_at_s
 

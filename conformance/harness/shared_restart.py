@@ -1,11 +1,11 @@
-"""One restart of a broker for several users of it, as soon as each of them waits for it or has ended."""
+"""One restart of a broker for several stories or courses that need one: it happens once all of them wait for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 
 class SharedRestart:
-    """A restart that happens once, when all who are expected wait for it."""
+    """A restart that happens once: as soon as each of the `expected` users waits for it, or has ended."""
 
     def __init__(self, expected: int, restart: Callable[[], Awaitable[None]]) -> None:
         self._expected = expected
@@ -20,7 +20,7 @@ class SharedRestart:
         await self._done.wait()
 
     async def withdraw(self, user: object) -> None:
-        """Take note that a user has ended; one that did not reach the restart is not waited for any more."""
+        """Note that a user has ended. If it did not reach the restart, the others do not wait for it any more."""
         if user not in self._waiting:
             self._expected -= 1
             await self._restart_if_all_wait()

@@ -27,15 +27,21 @@ from regroup.protocol.message import Message
 from regroup.protocol.messages.describe import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 MIN_SHORT_SESSION_TIMEOUT_MS = 1500
-"""A slow machine needs this long for the first requests of a story."""
+"""The least short session timeout in milliseconds: a slow machine needs so long for the first requests of a story."""
 MIN_USUAL_SESSION_TIMEOUT_MS = 10_000
 USUAL_PER_SHORT_SESSION = 3
-"""Members with the usual session timeout are silent while stories wait for up to two short ones."""
+"""How many short session timeouts the usual one lasts.
+
+Members with the usual one send nothing while a story waits for up to two short ones.
+"""
 USUAL_PER_DELAY = 5
-"""Members of one group are silent while the story starts up to four others, each with an initial rebalance delay."""
+"""How many initial rebalance delays the usual session timeout lasts.
+
+Members send nothing while a story starts up to four other groups, each with such a delay.
+"""
 DEFAULT_REBALANCE_TIMEOUT_MS = 60_000
 WAITS_PER_STORY = 12
-"""No story waits for more initial delays, or short sessions, one after the other."""
+"""The most initial rebalance delays, or short sessions, for which a story waits one after the other."""
 
 MIN_SESSION_SETTING = "group.min.session.timeout.ms"
 MAX_SESSION_SETTING = "group.max.session.timeout.ms"
@@ -44,7 +50,7 @@ POLL_INTERVAL_S = 0.03
 
 
 class StoryContext:
-    """One run of one story against one broker. `restart` restarts the broker."""
+    """The context of one run of one story against one broker. `restart` restarts the broker."""
 
     def __init__(
         self,
@@ -75,7 +81,8 @@ class StoryContext:
         client_id: str | None = DEFAULT_CLIENT_ID,
         on_response: Callable[[AnyResponse], None] = lambda response: None,
     ) -> SentRequest[AnyResponse]:
-        """Send a request on a connection that no other request is using. NotObservable if its version is not offered.
+        """Send a request on a connection that no other request uses. Raises NotObservable if its version is not
+        offered.
 
         `on_response` is called as soon as the response arrives, also when it is not awaited.
         """
@@ -118,12 +125,12 @@ class StoryContext:
         timeout_s: float | None = None,
         **fields: object,
     ) -> None:
-        """Each response arrives in time and has these values in its fields, as `expect` checks them."""
+        """Expect that each response arrives in time and has these values in its fields, as `expect` checks them."""
         for request in requests:
             expect(await request.response_within(timeout_s), error, **fields)
 
     async def open_connection(self) -> ClientConnection:
-        """A raw connection to the coordinator of the story's group, for what the codec would not write."""
+        """Open a connection to the coordinator of the story's group, to send bytes that the codec would not write."""
         return await self._connect(await self._routes.broker_for(self.group_id))
 
     async def _connect(self, address: BrokerAddress) -> ClientConnection:
@@ -153,11 +160,11 @@ class StoryContext:
         return asyncio.get_running_loop().time() - self._began_at_s
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass, where there is no response and no state to wait for."""
+        """Wait for a number of seconds, where there is no response and no state to wait for."""
         await asyncio.sleep(seconds)
 
     async def wait_until(self, check: Callable[[], Awaitable[None]], timeout_s: float | None = None) -> None:
-        """Repeat a check until it raises ExpectationFailed no longer, or raise its last one after the timeout."""
+        """Repeat a check until it does not raise ExpectationFailed. After the timeout, its last exception is raised."""
         timeout_s = self.response_timeout_s if timeout_s is None else timeout_s
         deadline_s = self.elapsed_s() + timeout_s
         while True:
@@ -182,7 +189,7 @@ class StoryContext:
         return (await self.describe()).group_state
 
     async def expect_state(self, state: str, members: int | None = None) -> None:
-        """The group is in this state, with this number of members."""
+        """Expect that the group is in this state, with this number of members."""
         group = await self.describe()
         expect_true(group.group_state == state, f"the group should be {state}, but is {group.group_state}")
         expect_true(members in (None, len(group.members)), f"expected {members} members, got {len(group.members)}")
@@ -192,11 +199,14 @@ class StoryContext:
         await self.wait_until(lambda: self.expect_state(state, members), timeout_s)
 
     def use_group(self, name: str) -> None:
-        """Continue with another group of this story."""
+        """Use another group of this story for all further requests."""
         self.group_id = f"{self.base_group_id}-{name}"
 
     async def use_group_of_same_coordinator(self, name: str) -> None:
-        """Continue with another group that has the same coordinator; in a cluster a number may follow its name."""
+        """Use another group with the same coordinator for all further requests.
+
+        In a cluster, a number may be appended to its name to find such a group.
+        """
         coordinator = await self._routes.broker_for(self.group_id)
         self.use_group(name)
         for number in count():
@@ -207,11 +217,14 @@ class StoryContext:
     # The broker
 
     async def use_wrong_broker(self) -> None:
-        """Send further requests to a broker that is not the group's coordinator. NotObservable with one broker."""
+        """Send all further requests to a broker that is not the group's coordinator.
+
+        Raises NotObservable if there is only one broker.
+        """
         await self._routes.use_wrong_broker(self.group_id)
 
     def setting(self, name: str) -> int:
-        """A setting of the broker that is an integer. NotObservable if it is not known."""
+        """The value of a setting of the broker that is an integer. Raises NotObservable if it is not known."""
         value = self.target.int_setting(name)
         if value is None:
             reason = f"the broker does not report {name}; name it with --set {name}=VALUE"
@@ -220,17 +233,17 @@ class StoryContext:
 
     @property
     def short_session_timeout_ms(self) -> int:
-        """A session timeout that expires soon, but leaves a slow machine the time for the first requests."""
+        """A session timeout that expires soon, but leaves a slow machine enough time for the first requests."""
         return max(MIN_SHORT_SESSION_TIMEOUT_MS, self.target.setting_or_default(MIN_SESSION_SETTING))
 
     @property
     def usual_session_timeout_ms(self) -> int:
-        """A session timeout that does not expire while the story waits for short ones, or for initial delays."""
+        """A session timeout that does not expire while the story waits for short sessions, or for initial delays."""
         short_ms, delay_ms = self.short_session_timeout_ms, self.initial_rebalance_delay_ms
         return max(MIN_USUAL_SESSION_TIMEOUT_MS, USUAL_PER_SHORT_SESSION * short_ms, USUAL_PER_DELAY * delay_ms)
 
     def check_session_timeout(self, timeout_ms: int) -> None:
-        """NotObservable if the broker would refuse this session timeout; no story expects that of its members."""
+        """Raise NotObservable if the broker would refuse this session timeout: no story expects that of its members."""
         for name, is_refused in ((MIN_SESSION_SETTING, operator.lt), (MAX_SESSION_SETTING, operator.gt)):
             if is_refused(timeout_ms, bound_ms := self.target.setting_or_default(name)):
                 reason = f"{name} is {bound_ms}, but the story needs a session timeout of {timeout_ms} ms"
@@ -243,17 +256,20 @@ class StoryContext:
 
     @property
     def response_timeout_s(self) -> float:
-        """Default time for a response, and for the group to reach a state: an initial delay may precede both."""
+        """Seconds that a response may take, or a group to reach a state: an initial delay may precede it."""
         return RESPONSE_TIMEOUT_S + self.initial_rebalance_delay_ms / 1000
 
     @property
     def waiting_allowance_s(self) -> float:
-        """How much longer a story may take than with short timeouts: it waits for several delays and sessions."""
+        """Seconds that a story may take in addition to its limit, since it waits for several delays and sessions."""
         beyond_ms = self.short_session_timeout_ms - MIN_SHORT_SESSION_TIMEOUT_MS
         return (WAITS_PER_STORY * (self.initial_rebalance_delay_ms + beyond_ms)) / 1000
 
     async def restart_coordinator(self, *, close_connections: bool = True) -> None:
-        """Restart the broker; its connections are closed first, or by the restart. NotObservable without a command."""
+        """Restart the broker. Its connections are closed before or, without `close_connections`, by the restart.
+
+        Raises NotObservable if the run has no command for it.
+        """
         if self._restart is None:
             reason = "no command restarts this broker; name one with --restart COMMAND"
             raise NotObservable(reason, RESTART_NEEDED)

@@ -1,1 +1,1 @@
-"""Running stories: verdicts, reports, and the page docs/conformance.md."""
+"""Runs the stories: their verdicts, reports, and the page docs/conformance.md."""

@@ -15,13 +15,13 @@ from regroup.conformance.stories import CASES
 
 @dataclass(frozen=True, slots=True)
 class StoryRun:
-    """One run of a report: the command that started the broker, the command that ran stories, and what they showed."""
+    """One run of stories for a report: what started the broker, what ran the stories, and what they showed."""
 
     broker: str
     command: str
     stories: int
     shown: int
-    """The stories that passed or failed; the others were not observable in this run."""
+    """How many stories passed or failed; the others were not observable in this run."""
 
 
 @dataclass
@@ -34,19 +34,19 @@ class ConformanceReport:
     runs: list[StoryRun] = field(default_factory=list)
 
     def totals(self) -> dict[StoryOutcome, int]:
-        """The number of verdicts by outcome, zeros included."""
+        """The number of verdicts for each outcome, also for those that did not occur."""
         counts = Counter(verdict.outcome for verdict in self.verdicts)
         return {outcome: counts[outcome] for outcome in StoryOutcome}
 
 
 def add_not_observable(verdicts: Iterable[StoryVerdict], areas: Sequence[str] = ()) -> list[StoryVerdict]:
-    """The verdicts, and one for each behaviour of these areas (of all by default) that no client can observe."""
+    """Add to the verdicts one for each behaviour that no client can observe, in these areas or by default in all."""
     unobserved = [StoryVerdict(name, StoryOutcome.NOT_OBSERVABLE, reason) for name, reason in NOT_OBSERVABLE.items()]
     return [*verdicts, *(each for each in unobserved if not areas or area_of(each.behaviour) in areas)]
 
 
 def format_report(report: ConformanceReport, *, show_all: bool = True) -> Iterator[str]:
-    """A line for each behaviour, failures with their transcripts; then a line for each area, and the totals.
+    """A line for each behaviour, failures with their transcripts, then a line for each area, and the totals.
 
     Without `show_all` behaviours that did not fail are left out.
     """
@@ -65,7 +65,7 @@ def format_report(report: ConformanceReport, *, show_all: bool = True) -> Iterat
 
 
 def format_remedies(verdicts: Iterable[StoryVerdict], bootstrap: str) -> Iterator[str]:
-    """What was not observable: how many no setting shows, and the commands that show the others."""
+    """Lines about what was not observable: how much no setting shows, and the commands that show the rest."""
     unobserved = [each for each in verdicts if each.outcome is StoryOutcome.NOT_OBSERVABLE]
     if not unobserved:
         return

@@ -16,10 +16,16 @@ from regroup.protocol.client import ConnectionLost
 from regroup.protocol.exceptions import Malformed, Unencodable
 
 DEFAULT_STORIES_AT_ONCE = 80
-"""Stories side by side; with more of them, they wait for the processor of a real broker instead of for its timers."""
+"""How many stories run side by side.
+
+With more, they wait for the processor of a real broker instead of for its timers.
+"""
 
 RETRIED_STORIES_AT_ONCE = 10
-"""Failed stories are run once more, with fewer at a time: on a busy broker short sessions may expire too soon."""
+"""How many failed stories run side by side when they are run once more.
+
+They are fewer, since on a busy broker short sessions may expire too soon.
+"""
 
 
 class StoryOutcome(StrEnum):
@@ -41,7 +47,7 @@ class StoryVerdict:
     transcript: tuple[str, ...] = ()
     duration_s: float = 0.0
     remedy: Remedy | None = None
-    """What would show a behaviour that was not observable; None if nothing that this program knows of."""
+    """The settings or options that would show a behaviour that was not observable; None if none are known."""
 
 
 @dataclass
@@ -77,7 +83,7 @@ async def _run_failed_again(
     options: StoryRunOptions,
     verdicts: Mapping[str, StoryVerdict],
 ) -> dict[str, StoryVerdict]:
-    """New verdicts on the stories that failed and pass on the second run."""
+    """Run the stories that failed once more, and return the new verdicts on those that pass."""
     failed = [case for case in cases if verdicts[case.id].outcome is StoryOutcome.FAILED]
     short = [case for case in failed if case.timeout_s <= DEFAULT_CASE_TIMEOUT_S]
     options = replace(options, label=f"{options.label}-again", at_once=RETRIED_STORIES_AT_ONCE)
@@ -129,7 +135,7 @@ async def run_story(
 def _obstacles(
     target: ConformanceTarget, case: ConformanceCase, options: StoryRunOptions
 ) -> Iterator[tuple[str, Remedy]]:
-    """Why the story is not run at all: texts, each with what would remove this obstacle."""
+    """The reasons why a story is not run at all, each with the Remedy against it."""
     yield from unmet_requirements(target.settings, case.required_settings)
     if case.timeout_s > options.max_case_timeout_s:
         needed = Remedy(options=(f"--longest {case.timeout_s:g}",))

@@ -15,7 +15,7 @@ MAX_FIELD_LENGTH = 200
 
 
 def transcript_lines(exchanges: Sequence[StoryExchange]) -> Iterator[str]:
-    """The exchanges in the order of their requests, with names for member ids.
+    """A line for each exchange, in the order of the requests, with names in place of member ids.
 
     Of equal DescribeGroups exchanges in a row only the first one is shown.
     """
@@ -32,7 +32,7 @@ def transcript_lines(exchanges: Sequence[StoryExchange]) -> Iterator[str]:
 
 
 def _member_names(exchanges: Sequence[StoryExchange]) -> dict[str, str]:
-    """The member's name for each member id; further ids of the same member are numbered."""
+    """The name of the member for each member id. Further ids of the same member get numbers."""
     names: dict[str, str] = {}
     for each in exchanges:
         match each.response:

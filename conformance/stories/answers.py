@@ -1,4 +1,4 @@
-"""Order and shape of answers: refused partitions come first, and what a request names twice is answered twice."""
+"""Stories about responses as a whole: the order of their entries, entries that a request names twice, unknown names."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -62,11 +62,14 @@ ANSWERED = [
     (BAR_TOPIC, [(ABSENT_PARTITION, E.UNKNOWN_TOPIC_OR_PARTITION), (1, E.NONE)]),
     (FOO_TOPIC, [(0, E.NONE), (1, E.NONE)]),
 ]
-"""A request that names a topic twice, and its answer: what does not exist first, with one entry for each topic."""
+"""The entries of the response to a request that names a topic twice.
+
+Partitions that do not exist come first, with one entry for each topic.
+"""
 
 
 def codes_of(topics: Iterable[Any], *, by_id: bool = False) -> list[tuple[Any, list[tuple[int, int]]]]:
-    """The entries of a response, with the error codes of their partitions."""
+    """The topics of a response, by name or by id, each with its partitions and their error codes."""
     return [
         (
             topic.topic_id if by_id else topic.name,
@@ -128,7 +131,7 @@ async def delete_offsets_of_partitions_that_do_not_exist(story: StoryContext) ->
 
 
 async def fetch(story: StoryContext, topics: Sequence[OffsetFetchRequestTopics], version: int) -> list[Any]:
-    """The topics of the response for the story's group."""
+    """Send OffsetFetch for the story's group, and return the topics of the response."""
     group = OffsetFetchRequestGroup(group_id=story.group_id, topics=list(topics))
     response = await story.send(OffsetFetchRequest(groups=[group]), OffsetFetchResponse, version=version)
     return list(response.groups[0].topics)
@@ -165,7 +168,7 @@ async def txn_commit(
     transactional_id: str | None = None,
     generation_id: int = -1,
 ) -> list[Any]:
-    """The topics of the response to a TxnOffsetCommit of this producer."""
+    """Send TxnOffsetCommit as this producer, and return the topics of the response."""
     request = TxnOffsetCommitRequest(
         transactional_id=producer.transactional_id if transactional_id is None else transactional_id,
         group_id=story.group_id,

@@ -1,4 +1,4 @@
-"""DeleteGroups."""
+"""Stories about DeleteGroups: which groups can be deleted, and what is left of them."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0, FOO_1
 from regroup.conformance.harness.cases import case

@@ -1,4 +1,4 @@
-"""Deleting a topic, with the offsets that groups have committed for it."""
+"""Stories about deleting a topic for which groups have committed offsets."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
@@ -19,7 +19,7 @@ LAST_VERSION_BY_NAME = 5
 
 
 async def create_topic(story: StoryContext, topic: str) -> None:
-    """Create a topic of the story's own, as soon as an earlier one of this name has been deleted."""
+    """Create a topic of the story's own. If one of this name is being deleted, wait until that is done."""
     request = CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
 
     async def create() -> None:
@@ -29,13 +29,16 @@ async def create_topic(story: StoryContext, topic: str) -> None:
 
 
 async def delete_topic(story: StoryContext, topic: str) -> None:
-    """Delete a topic, and return at the controller's response. The coordinator drops its offsets a little later."""
+    """Delete a topic and wait for the controller's response.
+
+    The coordinator drops the topic's offsets a little later.
+    """
     request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=30_000)
     expect((await story.send(request, DeleteTopicsResponse, version=LAST_VERSION_BY_NAME)).responses[0], error=E.NONE)
 
 
 async def expect_only_foo_0(story: StoryContext, offset: int) -> None:
-    """The group has committed this offset of foo-0, and no other."""
+    """Expect that the group has committed this offset of foo-0, and no other offset."""
     await expect_fetched(story, {FOO_0: FetchedOffset(offset)}, all_topics=True)
 
 

@@ -1,4 +1,4 @@
-"""DescribeGroups: the state of a group and its members."""
+"""Stories about DescribeGroups: the state of a group and its members."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_true

@@ -1,4 +1,4 @@
-"""Heartbeat."""
+"""Stories about Heartbeat: when it succeeds, and with which error it is refused."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect

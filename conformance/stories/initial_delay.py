@@ -1,4 +1,4 @@
-"""The initial rebalance delay, which the first rebalance of an Empty group waits for more members (KIP-134)."""
+"""Stories about the initial rebalance delay: a rebalance of an Empty group waits for more members (KIP-134)."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import DEFAULT_REQUIREMENTS, SettingBounds, case

@@ -1,4 +1,4 @@
-"""JoinGroup: which members are accepted, with which member id, and what the response has."""
+"""Stories about JoinGroup: which members are accepted, with which member id, and what the response has."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_true

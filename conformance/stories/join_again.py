@@ -1,4 +1,4 @@
-"""JoinGroup in a group with members: rebalances, and when the join phase completes."""
+"""Stories about JoinGroup in a group with members: rebalances, and when the join phase completes."""
 
 from regroup.conformance.harness.broker_under_test import FOO_TOPIC
 from regroup.conformance.harness.cases import case

@@ -1,4 +1,4 @@
-"""The leader of a group: its first member, for as long as it rejoins."""
+"""Stories about the leader of a group: its first member, for as long as it rejoins."""
 
 from regroup.conformance.harness.cases import SettingBounds, case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_member_errors, expect_one_of, expect_true

@@ -1,4 +1,4 @@
-"""LeaveGroup: by the member itself, or of several members by an admin client (KIP-345)."""
+"""Stories about LeaveGroup: by the member itself, or of several members by an admin client (KIP-345)."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_member_errors

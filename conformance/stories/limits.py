@@ -1,4 +1,4 @@
-"""`group.max.size`, the largest number of members of a group (KIP-389)."""
+"""Stories about `group.max.size`, the largest number of members of a group (KIP-389)."""
 
 from regroup.conformance.harness.cases import SettingBounds, case
 from regroup.conformance.harness.expect import expect, expect_member_errors
@@ -96,7 +96,10 @@ async def refused_pending_join_member_completes_nothing(story: StoryContext) -> 
 async def almost_full_group(
     story: StoryContext,
 ) -> tuple[list[ConformanceMember], ConformanceMember, ConformanceMember, list[SentRequest[JoinGroupResponse]]]:
-    """A group that lacks one member, a pending join member, a static one that takes the place, and all JoinGroups."""
+    """Make a group with a JoinGroup of every member, in which a static member has taken the last place.
+
+    Returned are the former members, a pending join member, the static member, and the JoinGroups.
+    """
     members = await stable_group(story, size=story.setting("group.max.size") - 1, rebalance_timeout_ms=2000)
     late = await pending_join_member(story, "late")
     last = ConformanceMember(story, "last", instance_id="i-last", rebalance_timeout_ms=2000)

@@ -1,4 +1,4 @@
-"""ListGroups: state filters (KIP-518) and type filters (KIP-848)."""
+"""Stories about ListGroups: state filters (KIP-518) and type filters (KIP-848)."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
@@ -13,7 +13,7 @@ from regroup.protocol.messages.describe import ListGroupsRequest, ListGroupsResp
 async def list_groups(
     story: StoryContext, *, states: tuple[str, ...] = (), types: tuple[str, ...] = (), version: int | None = None
 ) -> dict[str, tuple[str, str, str]]:
-    """Protocol type, state and group type of the story's groups, by name, as their common coordinator lists them."""
+    """By name of each group of the story: protocol type, state and group type, as the common coordinator lists them."""
     request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
     response = await story.send(request, ListGroupsResponse, version=version)
     expect(response, error=E.NONE)

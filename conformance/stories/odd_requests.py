@@ -1,4 +1,4 @@
-"""Requests that no client library sends: names that are given twice or are empty, unknown versions and ids."""
+"""Stories about requests that no client library sends: names twice or empty, unknown versions and ids."""
 
 from msgspec.structs import replace
 
@@ -30,7 +30,10 @@ ABSENT_PARTITION = 99
 
 
 async def join_with(story: StoryContext, *names: str) -> JoinGroupResponse:
-    """The response to a JoinGroup v3 with assignors of these names, in the metadata of each its position."""
+    """Send a JoinGroup v3 with assignors of these names, and return the response.
+
+    The metadata of each assignor is its position in the list.
+    """
     request = ConformanceMember(story, "anna").join_group_request()
     protocols = [JoinGroupRequestProtocol(name=name, metadata=b"%d" % each) for each, name in enumerate(names)]
     return await story.send(replace(request, protocols=protocols), JoinGroupResponse, version=3)

@@ -1,4 +1,4 @@
-"""OffsetCommit: by members and without a member, and the expiry of committed offsets."""
+"""Stories about OffsetCommit, by members and without a member, and about the expiry of committed offsets."""
 
 from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, FOO_0, FOO_1, FOO_TOPIC, PARTITIONS_PER_TOPIC
 from regroup.conformance.harness.cases import SettingBounds, case
@@ -28,7 +28,7 @@ SHORT_RETENTION = {
 # the members of these stories are static.
 FREQUENT_CLEANUP = {"offsets.retention.check.interval.ms": SettingBounds(at_most=5000)}
 MINUTE_S = 60.0
-"""No text of Kafka's protocol has more bytes."""
+"""Seconds of the retention in these stories: the shortest that `offsets.retention.minutes` allows."""
 
 
 @case("offset-commit.member.stable", 1)

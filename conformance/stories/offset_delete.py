@@ -1,4 +1,4 @@
-"""OffsetDelete (KIP-496)."""
+"""Stories about OffsetDelete (KIP-496): which offsets can be deleted in which state of a group."""
 
 from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_0, FOO_0, FOO_1
 from regroup.conformance.harness.cases import SettingBounds, case

@@ -1,4 +1,4 @@
-"""OffsetFetch, also of stable offsets (KIP-447) and of several groups (KIP-709)."""
+"""Stories about OffsetFetch, also of stable offsets (KIP-447) and of several groups (KIP-709)."""
 
 from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_1, FOO_0, FOO_1, FOO_TOPIC
 from regroup.conformance.harness.cases import case
@@ -82,7 +82,7 @@ async def fetch_several_groups(story: StoryContext) -> None:
 
 
 async def open_transaction(story: StoryContext) -> None:
-    """Commit 100 for foo-0; in a transaction that stays open, commit 111 for it and 5 for bar-1."""
+    """Commit offset 100 for foo-0; then, in a transaction that stays open, 111 for foo-0 and 5 for bar-1."""
     await admin_commit(story, {FOO_0: 100})
     producer = await TransactionalProducer.begin(story)
     await producer.send_offsets({FOO_0: 111, BAR_1: 5})

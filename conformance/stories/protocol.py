@@ -1,4 +1,4 @@
-"""The choice of the assignor, and the metadata of members."""
+"""Stories about the selection of the assignor, and about the metadata of members."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
@@ -17,7 +17,7 @@ from regroup.protocol.errors import ErrorCode as E
 
 
 async def selected_assignor(story: StoryContext, *assignors: AssignorMetadata) -> str | None:
-    """The assignor that a group of two members with these assignors selects."""
+    """The assignor that a group selects whose two members support these."""
     anna = await stable_group_of_one(story, protocols=assignors[0])
     ben_join = await ConformanceMember(story, "ben", protocols=assignors[1]).start_rebalance()
     expect(await anna.join_group(), error=E.NONE, generation_id=2)

@@ -1,4 +1,4 @@
-"""Failover: what a coordinator knows of a group after it has loaded it from the log."""
+"""Stories about failover: what a coordinator has of a group after it has loaded the group from the log."""
 
 from regroup.conformance.harness.broker_under_test import BAR_0, FOO_0
 from regroup.conformance.harness.cases import case
@@ -24,7 +24,7 @@ from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 
 LONG_MS = 120_000
-"""A session timeout that does not expire during the restart."""
+"""A session timeout in milliseconds that does not expire during the restart."""
 
 
 @case("recovery.stable-group", 1, needs_restart=True)

@@ -1,4 +1,4 @@
-"""Session timeouts, of members, new members and pending join members."""
+"""Stories about session timeouts: of members, new members and pending join members."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case

@@ -1,4 +1,4 @@
-"""Timeouts that end in the same millisecond."""
+"""Stories about timeouts that end in the same millisecond."""
 
 from regroup.conformance.harness.broker_under_test import FOO_TOPIC
 from regroup.conformance.harness.cases import case

@@ -1,4 +1,4 @@
-"""Static members (KIP-345): a restarted process replaces the member with its group instance id."""
+"""Stories about static members (KIP-345): a restarted process replaces the member with its group instance id."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import SettingBounds, case

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader sends the assignments, and every member gets its own."""
+"""Stories about SyncGroup: the leader sends the assignments, and every member gets its own."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect

@@ -1,4 +1,4 @@
-"""The rebalance timeout, for members to rejoin and for their SyncGroup."""
+"""Stories about the rebalance timeout: within it members have to rejoin, and to send SyncGroup."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_duration, expect_equal, expect_member_errors, expect_true
@@ -92,7 +92,7 @@ async def no_member_syncs(story: StoryContext) -> None:
 
 
 async def expect_empty_despite_heartbeats(story: StoryContext, members: list[ConformanceMember]) -> None:
-    """All members send a heartbeat, and the group is Empty."""
+    """Let all members send a heartbeat, and expect that the group is Empty."""
     for member in members:
         await member.heartbeat()
     await story.expect_state("Empty", members=0)

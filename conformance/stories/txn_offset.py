@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that are committed with a transaction (KIP-98, KIP-447)."""
+"""Stories about TxnOffsetCommit: offsets that are committed with a transaction (KIP-98, KIP-447)."""
 
 from regroup.conformance.harness.broker_under_test import FOO_0, FOO_1
 from regroup.conformance.harness.cases import case
@@ -11,7 +11,7 @@ from regroup.protocol.errors import ErrorCode as E
 
 
 async def expect_stable_error(story: StoryContext, partition: PartitionKey, error: int) -> None:
-    """OffsetFetch with `require_stable` returns this error code for the partition."""
+    """Expect that OffsetFetch with `require_stable` returns this error code for the partition."""
     response = await fetch_offsets(story, [partition], require_stable=True)
     expect_error(f"error code of {partition[0]}-{partition[1]}", error, fetched_offsets(response)[partition].error)
 

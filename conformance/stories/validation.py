@@ -1,4 +1,4 @@
-"""Checks that come before the group: group ids, the coordinator, session timeouts, API versions."""
+"""Stories about checks that come before the group: group ids, the coordinator, session timeouts, API versions."""
 
 import asyncio
 import struct

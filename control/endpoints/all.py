@@ -1,4 +1,4 @@
-"""All endpoints, in the order of the documents."""
+"""The list of all endpoints, in the order in which the documentation shows them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The process, its brokers, coordinators and clients."""
+"""Endpoints for the process, its brokers, their group coordinators, and crashed clients."""
 
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ MAX_DELAY_S = 3_600.0
 
 
 class EmulatorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The process."""
+    """The state of the process that runs the brokers."""
 
     running: Annotated[bool, Meta(description="False from a kill to the restart.")]
     bootstrap_servers: Annotated[str, Meta(description="The addresses that the clients are given.")]
@@ -28,7 +28,7 @@ class EmulatorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker."""
+    """A broker: its address, and whether it runs."""
 
     broker: int
     host: Annotated[str, Meta(description="Where it listens.")]
@@ -39,7 +39,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoordinatorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the coordinator of a group is."""
+    """The broker that coordinates a group."""
 
     group: str
     broker: int
@@ -52,7 +52,7 @@ class BrokerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SlowBrokerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A delay of a broker."""
+    """A broker, and the delay with which it is to handle requests."""
 
     broker: BrokerNumber
     delay_s: Annotated[float, Meta(ge=0, le=MAX_DELAY_S, description="Seconds before each request; 0 ends the delay.")]
@@ -65,14 +65,14 @@ class CoordinatorInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MoveCoordinatorInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A new coordinator."""
+    """A group, and the broker that is to coordinate it."""
 
     group: GroupName
     broker: Annotated[int, Meta(ge=0, description="Without it, the next broker that runs.")] | None = None
 
 
 class LoadingInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A coordinator that loads."""
+    """A group whose coordinator is to load, and for how long."""
 
     group: GroupName
     seconds: (
@@ -87,7 +87,7 @@ class ClientInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SinceInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the history."""
+    """Since which position of the history events are wanted."""
 
     since: Annotated[int, Meta(ge=0, description="Only groups with events behind this position.")] = 0
 

@@ -1,4 +1,4 @@
-"""What an endpoint is made of."""
+"""The description of an endpoint: its path, its function, its errors; and the emulator on which endpoints act."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
@@ -20,29 +20,30 @@ from regroup.testing.async_emulator import AsyncEmulator
 
 Method: TypeAlias = Literal["GET", "POST"]
 MAX_WAIT_S: Final = 600.0
-"""The longest wait that a request may ask for."""
+"""The longest wait that a request may ask for, in seconds."""
 MAX_ROWS: Final = 10_000
-"""The most rows of an answer."""
+"""The most rows in an answer."""
 
 
 class NoInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing."""
+    """The input of an endpoint that needs none."""
 
 
 class ListInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of a list is wanted."""
+    """How many rows of a list are wanted."""
 
     limit: Annotated[int, Meta(ge=1, le=MAX_ROWS, description="The most rows of the answer.")] = MAX_ROWS
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The act is durable."""
+    """The answer of an act without a result: it was carried out and is durable."""
 
     done: bool = True
 
 
 class ControlledEmulator:
-    """The emulator, and what its ports keep beside it: `close` ends that, and not the emulator."""
+    """The emulator on which endpoints act, with the simulated members and followed histories of its ports. `close` ends
+    these, and not the emulator."""
 
     def __init__(self, emulator: AsyncEmulator) -> None:
         self.emulator = emulator
@@ -52,27 +53,28 @@ class ControlledEmulator:
         self.changing = asyncio.Lock()
         """Held while the brokers are killed or started again."""
         self.is_read_only = False
-        """Whether a port shows and does not act."""
+        """Whether the port only shows the emulator and refuses to act on it."""
         self.waits = 0
-        """Requests to a port that wait for something, and streams."""
+        """How many requests to the port wait for something; streams are included."""
 
     def at_port(self, *, is_read_only: bool) -> "ControlledEmulator":
-        """The same for one port, which counts its own waits."""
+        """The same emulator as one port uses it, with a count of its own waits."""
         controlled = copy(self)
         controlled.is_read_only, controlled.waits = is_read_only, 0
         return controlled
 
     def rows(self) -> Sequence[ExchangeRow]:
-        """The recorded exchanges that are in memory."""
+        """The recorded exchanges that are in memory, as rows."""
         recorder = self.emulator.recorder
         return recorder.rows() if recorder else ()
 
     def views_of(self, group: str, member_ids: Collection[MemberId]) -> Sequence[ViewObserved] | None:
-        """What these members have believed they owned, if all are simulated ones."""
+        """Which partitions these members have believed they owned; None unless all of them are simulated members of
+        this process."""
         return self.members.views_of(group, member_ids)
 
     async def close(self) -> None:
-        """End the simulated members."""
+        """End the simulated members. The emulator goes on."""
         await self.members.close()
 
 
@@ -88,47 +90,47 @@ class ControlEndpoint:
     path: str
     handle: Handler | StreamHandler
     refusals: tuple[Status, ...]
-    """The errors that are peculiar to it."""
+    """The statuses that only this endpoint may refuse a request with, besides those of all endpoints."""
     example: dict[str, Any]
-    """An input, for the documents."""
+    """An example of its input, for the documentation."""
     waits: bool = False
-    """It may take as long as the input says."""
+    """Whether a request to it may wait as long as its input says."""
     streams: bool = False
-    """It answers with one message after another, until the client goes."""
+    """Whether it answers with a stream of messages, until the client disconnects."""
 
     @property
     def input_type(self) -> type[msgspec.Struct]:
-        """The type of the query or of the body."""
+        """The type of the endpoint's input, in the query of a GET or in the body of a POST."""
         named: type[msgspec.Struct] = get_type_hints(self.handle)["wanted"]
         return named
 
     @property
     def answer_type(self) -> Any:
-        """The type of the JSON in the answer, or in each message of a stream."""
+        """The type of the JSON in the answer or, for a stream, in each message."""
         hinted = get_type_hints(self.handle)["return"]
         return get_args(hinted)[0] if self.streams else hinted
 
     @property
     def description(self) -> str:
-        """The docstring of the function."""
+        """What the endpoint does: the docstring of its function, in one line."""
         return " ".join((self.handle.__doc__ or "").split())
 
     @property
     def name(self) -> str:
-        """A name for programs that are made from the document: `group_expire`."""
+        """Its name for programs that are generated from the OpenAPI document: `group_expire`."""
         return self.path.strip("/").replace("/", "_").replace("-", "_")
 
 
 def look(path: str, handle: Handler, *refusals: Status, waits: bool = False, **example: Any) -> ControlEndpoint:
-    """An endpoint that changes nothing; `example` is an input."""
+    """Make an endpoint for a GET, which changes nothing; `example` is an example of its input."""
     return ControlEndpoint(method="GET", path=path, handle=handle, refusals=refusals, example=example, waits=waits)
 
 
 def act(path: str, handle: Handler, *refusals: Status, **example: Any) -> ControlEndpoint:
-    """An endpoint that changes something."""
+    """Make an endpoint for a POST, which changes something; `example` is an example of its input."""
     return ControlEndpoint(method="POST", path=path, handle=handle, refusals=refusals, example=example)
 
 
 def stream(path: str, handle: StreamHandler, *refusals: Status, **example: Any) -> ControlEndpoint:
-    """An endpoint that changes nothing and answers with one message after another."""
+    """Make an endpoint for a GET that changes nothing and answers with a stream of messages."""
     return ControlEndpoint(method="GET", path=path, handle=handle, refusals=refusals, example=example, streams=True)

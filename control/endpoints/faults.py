@@ -1,4 +1,4 @@
-"""Fault rules and recorded exchanges."""
+"""Endpoints for fault rules, and for the recorded exchanges."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -22,7 +22,8 @@ Duration: TypeAlias = Annotated[float | str, Meta(description="Seconds, or text 
 
 
 class NewFaultInput(FaultRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rule: all conditions that are given must hold of a request. The fields are those of a rule in a file."""
+    """A fault rule to put in force: all conditions that are given must hold of a request. The fields are those of a
+    rule in a file."""
 
     answer: ErrorOfRule = None  # type: ignore[assignment]
     partition_error: ErrorOfRule = None  # type: ignore[assignment]
@@ -31,10 +32,10 @@ class NewFaultInput(FaultRule, frozen=True, kw_only=True, forbid_unknown_fields=
     expires_after_s: Duration | None = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """`rule` does the checks, once names and durations are numbers."""
+        """Check the rule: `rule` does it, after names of errors and durations were converted to numbers."""
 
     def rule(self) -> FaultRule:
-        """The rule as the brokers take it. Raises InvalidFault."""
+        """The fault rule in the form that the brokers use. Raises InvalidFault."""
         return read_rule({name: getattr(self, name) for name in self.__struct_fields__})
 
 
@@ -45,7 +46,7 @@ class FaultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WaitHitsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Hits of a rule to wait for."""
+    """A rule, and how many hits of it to wait for."""
 
     fault: FaultNumber
     hits: Annotated[int, Meta(ge=0, description="So many, counted from its start.")] = 1
@@ -53,7 +54,7 @@ class WaitHitsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class FaultAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule in force."""
+    """A rule in force, with its counts."""
 
     fault: Annotated[int, Meta(description="Its number, which no other rule of this process gets.")]
     rule: FaultRule
@@ -65,7 +66,7 @@ class FaultAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExchangesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Recorded exchanges."""
+    """Which recorded exchanges are wanted."""
 
     api: Annotated[tuple[str, ...], Meta(description="Only of these APIs, by Kafka's names: `JoinGroup`.")] = ()
     client_id: OptionalClient = ""

@@ -1,4 +1,4 @@
-"""The fields of inputs, with their limits and meanings."""
+"""The types of fields in the inputs of endpoints, with their limits and descriptions."""
 
 from typing import Annotated, TypeAlias
 
@@ -8,7 +8,7 @@ from msgspec import Meta
 from regroup.control.endpoints.endpoint import MAX_ROWS, MAX_WAIT_S
 
 MAX_NAME: int = 32_767
-"""Characters of a name, as a string of Kafka's protocol can have."""
+"""The most characters of a name: as many as a string of Kafka's protocol may have bytes."""
 
 GroupName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="The group's name.")]
 OptionalGroup: TypeAlias = Annotated[str, Meta(max_length=MAX_NAME, description="Only of this group.")]
@@ -30,7 +30,7 @@ WaitTimeoutS: TypeAlias = Annotated[
 
 
 class PartitionOfTopic(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
-    """A partition."""
+    """One partition of a topic."""
 
     topic: TopicName
     partition: PartitionIndex = 0

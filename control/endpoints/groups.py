@@ -1,6 +1,7 @@
-"""Groups: look, wait, act."""
+"""Endpoints that look at a group, wait for it, and act on it."""
 
 from collections.abc import Awaitable
+from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from regroup.testing.groups.story import event_of
 from regroup.testing.groups.views import GroupView, MemberInGroup, view_of
 
 MAX_NAMED_GROUPS = 20
-"""Groups that the answer for an unknown one names."""
+"""How many groups an error lists after a name that no group has."""
 
 
 # What travels
@@ -38,7 +39,7 @@ class MemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForgetOffsetsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names committed offsets."""
+    """A group, and the committed offsets to delete."""
 
     group: GroupName
     partitions: Annotated[
@@ -47,18 +48,30 @@ class ForgetOffsetsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class WaitStableInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stable group to wait for."""
+    """A group that is to become Stable, and how long to wait for it."""
 
     group: GroupName
     members: Annotated[int, Meta(ge=0, description="So many members.")] | None = None
     timeout_s: WaitTimeoutS = 10.0
 
 
+class GroupStateName(StrEnum):
+    """The states of groups of both kinds: five of classic groups, and four of those of the consumer protocol."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
 class WaitInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a group is to become; all conditions that are given must hold at the same time."""
 
     group: GroupName
-    state: Annotated[GroupState, Meta(description="This state; a group that does not exist is Dead.")] | None = None
+    state: Annotated[GroupStateName, Meta(description="This state; a group that does not exist is Dead.")] | None = None
     members: Annotated[int, Meta(ge=0, description="So many members.")] | None = None
     member: Annotated[str, Meta(description="A member of this name is there.")] = ""
     generation: Annotated[int, Meta(ge=0, description="At least this generation.")] | None = None
@@ -68,7 +81,7 @@ class WaitInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class EventsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Events of a group."""
+    """Which events of a group are wanted."""
 
     group: GroupName
     after: Annotated[int, Meta(ge=0, description="Only those behind this position.")] = 0
@@ -76,16 +89,16 @@ class EventsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class GroupInList(msgspec.Struct, frozen=True, kw_only=True):
-    """A group in a list."""
+    """A group, as a list of groups shows it."""
 
     group: str
-    state: GroupState
+    state: GroupStateName
     generation: int
     members: int
 
 
 class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A member."""
+    """A member of a group, with what is assigned to it."""
 
     member_id: str
     client_id: str
@@ -95,10 +108,11 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PartitionOfTopic, ...]
     is_leader: bool
     awaiting: Annotated[AwaitedResponse, Meta(description="The request whose response is held.")] | None
+    epoch: Annotated[int, Meta(description="The member epoch, in a group of the consumer protocol (KIP-848).")] | None
 
 
 class GroupMemberAnswer(MemberAnswer, frozen=True, kw_only=True):
-    """A member, with its group."""
+    """A member of a group, with the name of the group."""
 
     group: str
 
@@ -113,10 +127,10 @@ class CommittedOffsetAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A group at one moment."""
+    """The state of a group at one moment."""
 
     group: str
-    state: GroupState
+    state: GroupStateName
     generation: int
     leader: Annotated[str, Meta(description="A member id.")] | None
     protocol: Annotated[str, Meta(description="The assignor of this generation.")] | None
@@ -138,7 +152,7 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadlineAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A deadline that runs."""
+    """A deadline of a group that has not passed."""
 
     kind: Annotated[DeadlineKind, Meta(description="What expires then.")]
     at_ms: Annotated[int, Meta(description="When it ends, in epoch milliseconds of the brokers.")]
@@ -147,7 +161,7 @@ class DeadlineAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoryAnswer(msgspec.Struct, frozen=True):
-    """Events and requests as text."""
+    """The last events and requests, as tables for people."""
 
     text: str
 
@@ -162,6 +176,7 @@ def member_fields(member: MemberInGroup) -> dict[str, Any]:
         "partitions": tuple(PartitionOfTopic(*each) for each in sorted(member.partitions)),
         "is_leader": member.is_leader,
         "awaiting": member.awaiting,
+        "epoch": member.epoch,
     }
 
 
@@ -175,7 +190,7 @@ def offset_answers(view: GroupView) -> tuple[CommittedOffsetAnswer, ...]:
 def group_answer(view: GroupView) -> GroupAnswer:
     return GroupAnswer(
         group=view.name,
-        state=view.state,
+        state=GroupStateName(view.state),
         generation=view.generation,
         leader=view.leader,
         protocol=view.protocol,
@@ -188,7 +203,7 @@ def group_answer(view: GroupView) -> GroupAnswer:
 
 
 async def existing_group(controlled: ControlledEmulator, name: str) -> AsyncGroup:
-    """The handle on a group. Raises UnknownGroup if there is none."""
+    """The handle of a group that exists. Raises UnknownGroup if there is none with this name."""
     group = controlled.emulator.group(name)
     if (await group.now()).state is GroupState.DEAD:
         names = await controlled.emulator.groups()
@@ -206,9 +221,15 @@ async def answer_of(acting: Awaitable[GroupView]) -> GroupAnswer:
 
 async def groups(controlled: ControlledEmulator, wanted: ListInput) -> tuple[GroupInList, ...]:
     """List the groups."""
+    cluster = controlled.emulator.cluster
     return tuple(
-        GroupInList(group=group.group_id, state=group.state, generation=group.generation_id, members=len(group.members))
-        for group in islice(controlled.emulator.cluster.groups(), wanted.limit)
+        GroupInList(
+            group=view.name,
+            state=GroupStateName(view.state),
+            generation=view.generation,
+            members=len(view.members),
+        )
+        for view in (view_of(group, cluster.state) for group in islice(cluster.groups(), wanted.limit))
     )
 
 
@@ -276,7 +297,7 @@ async def wait_until(controlled: ControlledEmulator, wanted: WaitInput) -> Group
     """Wait until all given conditions hold of a group, which need not exist yet."""
     group = controlled.emulator.group(wanted.group)
     given = [
-        f"{name} {value.value if isinstance(value, GroupState) else value}"
+        f"{name} {value.value if isinstance(value, GroupStateName) else value}"
         for name in ("state", "members", "member", "generation", "max_lag", "after_event")
         if (value := getattr(wanted, name)) not in (None, "")
     ]
@@ -287,9 +308,9 @@ async def wait_until(controlled: ControlledEmulator, wanted: WaitInput) -> Group
 
 
 def holds(wanted: WaitInput, view: GroupView) -> bool:
-    """Whether the group is what is waited for; without any condition, whether it exists."""
+    """Whether the group meets all conditions of the input; without any condition, whether it exists."""
     conditions = [
-        wanted.state in (None, view.state),
+        wanted.state in (None, view.state.value),
         wanted.members in (None, len(view.members)),
         not wanted.member or any(wanted.member in (m.member_id, m.instance_id, m.client_id) for m in view.members),
         wanted.generation is None or view.generation >= wanted.generation,

@@ -1,4 +1,4 @@
-"""Groups as their histories grow: how far one has come, as a stream, and its timeline for the page."""
+"""Endpoints that follow a group while its history grows: a stream of its progress, and its timeline for the page."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,9 +18,9 @@ from regroup.storage.errors import StoreError
 from regroup.testing.errors import EmulatorDown
 
 MIN_INTERVAL_S: Final = 0.1
-"""The time between two messages of a stream."""
+"""The shortest time, in seconds, between two messages of a stream."""
 MAX_INTERVAL_S: Final = 5.0
-"""After which a stream looks again, though nothing has been reported: a store may have been opened again."""
+"""After this many seconds without a change a stream checks again, because a store may have been opened again."""
 
 
 class FollowInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +30,7 @@ class FollowInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GroupProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group has come."""
+    """How much of a group's history exists: the position of its last event, and changes of simulated members."""
 
     group: str
     position: Annotated[
@@ -41,7 +41,7 @@ class GroupProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineInList(msgspec.Struct, frozen=True, kw_only=True):
-    """A group whose history can be shown."""
+    """A group whose history the page can show."""
 
     label: str = "live"
     group: str
@@ -57,7 +57,7 @@ class TimelinesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A history, or the end of one."""
+    """Which group's history is wanted, and from which position on."""
 
     group: GroupName
     after: Annotated[int, Meta(ge=0, description="Only what has changed after this position.")] = 0

@@ -1,4 +1,4 @@
-"""Simulated members: added, disturbed and listed."""
+"""Endpoints for simulated members: they are added, disturbed and listed."""
 
 from typing import Annotated, TypeAlias
 
@@ -19,7 +19,7 @@ TimeoutMs: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class NewMemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A member to start."""
+    """A simulated member to start."""
 
     group: GroupName
     topics: Annotated[tuple[TopicName, ...], Meta(min_length=1, max_length=100, description="What it subscribes to.")]
@@ -47,28 +47,28 @@ class SimulatedInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PauseInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pause of a simulated member."""
+    """A simulated member to pause, and for how long."""
 
     client: SimulatedName
     seconds: Annotated[float, Meta(gt=0, le=MAX_PAUSE_S, description="A later resume ends it before.")] = MAX_PAUSE_S
 
 
 class SlowInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How slow a simulated member is."""
+    """A simulated member that is to be slow to rejoin, and by how much."""
 
     client: SimulatedName
     seconds: Annotated[float, Meta(ge=0, le=MAX_PAUSE_S, description="The time outside of poll(); 0 ends it.")]
 
 
 class RestartInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A restart of a simulated member."""
+    """A simulated member to restart, and after what time."""
 
     client: SimulatedName
     seconds: Annotated[float, Meta(gt=0, le=MAX_PAUSE_S, description="How long no process runs.")] = 5.0
 
 
 class MemberFaultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A fault of a simulated member."""
+    """A fault to inject into a simulated member."""
 
     client: SimulatedName
     fault: Annotated[
@@ -77,7 +77,7 @@ class MemberFaultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SimulatedMemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A simulated member as it sees itself."""
+    """A simulated member with its own view of its state."""
 
     client_id: str
     group: str

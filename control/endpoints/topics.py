@@ -1,4 +1,4 @@
-"""Topics and their records, without a client library."""
+"""Endpoints for topics and their records, for tests without a client library."""
 
 from itertools import islice
 from typing import Annotated
@@ -26,14 +26,14 @@ class TopicInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartitionsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number of partitions."""
+    """A topic, and the number of partitions that it is to have."""
 
     topic: TopicName
     partitions: Annotated[int, Meta(ge=1, le=10_000, description="How many partitions the topic has then.")] = 1
 
 
 class RecordHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A header of a record."""
+    """One header of a record."""
 
     name: str
     value_base64: bytes | None
@@ -60,7 +60,7 @@ class RecordInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class RecordsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Records of a topic."""
+    """Which records of a topic are wanted."""
 
     topic: TopicName
     partition: Annotated[int, Meta(ge=0, description="Without it, of all partitions.")] | None = None
@@ -69,7 +69,7 @@ class RecordsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class RecordAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in a partition. `key` and `value` are null where the bytes are no UTF-8."""
+    """A record in a partition. `key` and `value` are null if the bytes are not UTF-8."""
 
     topic: str
     partition: int
@@ -83,7 +83,7 @@ class RecordAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def text_of(value: bytes | None) -> str | None:
-    """The bytes as UTF-8; None if they are none."""
+    """The bytes decoded as UTF-8; None for None and for bytes that are not UTF-8."""
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:

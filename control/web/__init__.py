@@ -1,1 +1,1 @@
-"""The control port on HTTP, with Starlette and uvicorn: the only part that needs them."""
+"""Serves the endpoints over HTTP with Starlette and uvicorn; no other part needs these packages."""

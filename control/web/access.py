@@ -1,4 +1,4 @@
-"""Who may ask: the Host, the Origin and the token of each request."""
+"""Checks whether a request may be answered: by its Host, its Origin and its token."""
 
 import base64
 import hmac
@@ -13,12 +13,13 @@ from regroup.control.errors import ControlRefused, Status
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SAME_SITE: Final = frozenset({"same-origin", "none"})
-"""Values of Sec-Fetch-Site that a browser sends for the address bar and for this port's own page."""
+"""Values of the header Sec-Fetch-Site that a browser sends for an address that the user has typed, and for this port's
+own page."""
 MIN_TOKEN_CHARACTERS: Final = 16
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to this address."""
+    """Whether only programs on this machine can connect to this address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -26,7 +27,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_name(authority: str) -> str:
-    """The name in `name:port` or `[address]:port`, in small letters. Raises ValueError."""
+    """The host in `name:port` or `[address]:port`, in lower case. Raises ValueError."""
     parts = urlsplit(f"//{authority}")
     if parts.username is not None or parts.path or parts.query or parts.fragment:
         raise ValueError(f"invalid host: {authority!r}")
@@ -47,7 +48,7 @@ class Access:
         self._token = token.encode()
 
     def check(self, headers: Headers) -> None:
-        """Raise ControlRefused if the request is not to be answered."""
+        """Raise ControlRefused if the request may not be answered."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             shown = ", ".join(map(repr, hosts)) or "none"
@@ -85,7 +86,7 @@ class Access:
 
 
 def _is_of_host(origin: str, host: str) -> bool:
-    """Whether the origin of a page is this host, with its port."""
+    """Whether a page with this origin comes from this host and port."""
     try:
         parts = urlsplit(origin)
     except ValueError:

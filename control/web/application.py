@@ -1,4 +1,6 @@
-"""The application: checks a request, calls its endpoint, and writes the answer or the problem."""
+"""The HTTP application of the control port: checks a request, calls its endpoint, and writes the answer or
+the error.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -25,13 +27,13 @@ from regroup.control.web.streams import EventStream, disconnected
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 BODY_TIMEOUT_S: Final = 10.0
-"""The time for the body of a request."""
+"""Seconds within which the body of a request must arrive."""
 MAX_WAITS: Final = 100
-"""Requests that may wait for something at the same time, and streams, at one port."""
+"""The most requests that wait for something at one port at the same time; streams are included."""
 
 
 class ControlApplication:
-    """The endpoints over one emulator. `close` ends the requests that wait."""
+    """The HTTP application of all endpoints for one emulator. `close` ends requests that wait."""
 
     def __init__(self, controlled: ControlledEmulator, access: Access, kind: PortKind = PortKind.CONTROL) -> None:
         self._controlled = controlled.at_port(is_read_only=kind.is_read_only)
@@ -44,7 +46,7 @@ class ControlApplication:
         self.asgi: ASGIApp = Guard(starlette, access)
 
     def close(self) -> None:
-        """Answer the requests that wait with 503, and refuse new waits."""
+        """Answer the requests that wait with status 503, and refuse new ones that would wait."""
         if not self._closing.done():
             self._closing.set_result(None)
 
@@ -69,7 +71,7 @@ class ControlApplication:
         return await cast("Handler", endpoint.handle)(self._controlled, wanted)
 
     async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
-        """Run an endpoint that waits until it is done, the client is gone, or the server stops."""
+        """Run an endpoint that waits, until it has a result, the client has disconnected, or the server stops."""
         self._begin_wait()
         waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
         gone = asyncio.ensure_future(disconnected(request.receive))
@@ -111,7 +113,7 @@ async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
-    """Starlette's own refusals: an unknown path, or another method."""
+    """The answer to a request that Starlette refuses itself: an unknown path, or a wrong method."""
     status = error.status_code if isinstance(error, HTTPException) else Status.BROKEN
     if status == Status.METHOD_NOT_ALLOWED:
         methods = ", ".join(each.method for each in ENDPOINTS if each.path == request.url.path) or "GET"
@@ -132,7 +134,8 @@ def _file_handler(media_type: str, content: bytes) -> Callable[[Request], Awaita
 
 
 async def _no_icon(request: Request) -> Response:
-    """Browsers ask for it by themselves, and report an error if it is missing."""
+    """An empty answer to the request for a page icon: browsers send it by themselves and report an error if it
+    fails."""
     return Response(status_code=204)
 
 

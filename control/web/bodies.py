@@ -1,4 +1,4 @@
-"""Reads the body of a request, within bounds of its size and of the time in which it comes."""
+"""Reads the body of a request, with limits on its size and on the time until it has arrived."""
 
 import asyncio
 
@@ -9,7 +9,8 @@ from regroup.control.web.guard import JSON
 
 
 async def json_body(request: Request, *, most_bytes: int, timeout_s: float) -> bytes:
-    """The body of a request that is announced as JSON. Raises ControlRefused and ClientDisconnect."""
+    """The body of a request whose content type is JSON. Raises ControlRefused for another type, too many bytes or too
+    much time, and ClientDisconnect."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise ControlRefused(

@@ -1,4 +1,5 @@
-"""Connections to the control port: each has a time for the head of a request, and those that wait make room for others.
+"""Limits the connections to the control port: their number, and the time for the head of a request and for reading a
+response.
 
 Without this a program that opens connections and sends half a request on each would take all that the port may have.
 """
@@ -9,21 +10,21 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS: Final = 500
-"""Connections and requests at once."""
+"""The most connections at once, and the most requests in progress."""
 HEAD_TIMEOUT_S: Final = 10.0
-"""The time for the request line and the headers, from the connection or from their first byte."""
+"""Seconds for the request line and the headers, from the opening of the connection or from their first byte."""
 READ_TIMEOUT_S: Final = 30.0
-"""How long a client may leave a response unread."""
+"""For how many seconds a client may leave a response unread."""
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that is closed if the head of its next request, or the reading of a response, takes too long.
+    """A connection that is closed if the head of its next request, or reading a response, takes too long.
 
     Of `MAX_CONNECTIONS` the one that has waited longest for a request makes room for a new one.
     """
 
     waits_since_s = 0.0
-    """When it began to wait for a request, in the time of the loop."""
+    """When it began to wait for a request, in seconds of the loop's clock."""
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
 
@@ -59,7 +60,7 @@ class BoundedConnection(H11Protocol):
 
     @property
     def handles_request(self) -> bool:
-        """Whether a request has come and its response is not complete."""
+        """Whether a request has arrived whose response is not complete."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _await_head(self) -> None:
@@ -82,7 +83,8 @@ class BoundedConnection(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest; where all others handle requests, this one is refused."""
+        """Close the connection that has waited longest for a request. If all others are handling requests, close this
+        one."""
         others: list[Any] = [each for each in self.connections if each is not self]
         waiting = [each for each in others if not each.handles_request and not each.transport.is_closing()]
         if waiting:

@@ -1,4 +1,4 @@
-"""What a port is for, and the files that it serves beside the endpoints."""
+"""The kinds of port, and the static files that each kind serves beside the endpoints."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -11,12 +11,13 @@ DESCRIPTION_FILES: Final = {
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
 }
-"""Beside the page that describes the endpoints."""
+"""The files of the page that describes the endpoints, by path, besides the page itself."""
 PAGE_PREFIX: Final = "page/"
 
 
 class PortKind(Enum):
-    """What an address serves: the endpoints alone, or the classroom's page with them, or with those that look."""
+    """What a port serves: the endpoints alone, or the classroom's page with all endpoints, or the page with those that
+    change nothing."""
 
     CONTROL = "control"
     PAGE = "page"
@@ -24,7 +25,7 @@ class PortKind(Enum):
 
     @property
     def option(self) -> str:
-        """The option of `regroup serve` that opens it, without its hyphens."""
+        """The option of `regroup serve` that opens such a port, without its hyphens."""
         return "control" if self is PortKind.CONTROL else "page"
 
     @property
@@ -33,8 +34,8 @@ class PortKind(Enum):
 
 
 def served_files(kind: PortKind) -> Mapping[str, PageFile]:
-    """The files by path. `/` is the classroom's page, or the description of the endpoints, which is at `/endpoints`
-    too."""
+    """The files of a port by path. `/` is the classroom's page or, on a port without it, the description of the
+    endpoints, which is also at `/endpoints`."""
     folder = files("regroup.control.web").joinpath("page")
     found = {
         path: PageFile(media_type, folder.joinpath(name).read_bytes())

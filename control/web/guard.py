@@ -1,4 +1,6 @@
-"""What stands before every application on HTTP: the check of who asks, headers for browsers, and refusals as JSON."""
+"""The outermost layer of every HTTP application here: checks Host, Origin and token, adds security headers, and writes
+refusals as JSON.
+"""
 
 from typing import Any, Final
 
@@ -25,7 +27,8 @@ log = get_logger("control")
 
 
 class Guard:
-    """Checks every request before anything else, and adds the headers that keep browsers from more than was meant."""
+    """Checks every request before the application gets it, and adds headers that restrict what browsers may do with the
+    answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app

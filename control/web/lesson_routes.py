@@ -1,4 +1,4 @@
-"""The lessons on HTTP: the page's files, the list, a lesson without its answer, and what a learner does."""
+"""The page of lessons over HTTP: its files, the list of lessons, a lesson without its solution, answers, and tasks."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
@@ -25,30 +25,31 @@ LANGUAGES: Final = ("en", "zh")
 
 
 class InvalidInput(ValueError):
-    """Something that a lesson cannot take; the message says what it can."""
+    """An input that a lesson cannot use; the message says which inputs it can use."""
 
 
 class LessonInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which lesson, in which language."""
+    """A lesson and the language of its text."""
 
     lesson: str
     language: str = "en"
 
 
 class AnswerInput(LessonInput, frozen=True, kw_only=True):
-    """An answer to the question of a lesson; null leaves the question."""
+    """An answer to the question of a lesson; null skips the question."""
 
     answer: str | None
 
 
 class TaskInput(LessonInput, frozen=True, kw_only=True):
-    """The settings of a task."""
+    """The settings that a learner has chosen for the task of a lesson."""
 
     values: dict[str, str]
 
 
 class TaughtLessons(Protocol):
-    """The lessons that a page shows. Every call may raise InvalidInput and ControlRefused."""
+    """The lessons that a page shows, and what a learner can do with them. Every method may raise InvalidInput and
+    ControlRefused."""
 
     async def listed(self, language: str) -> Mapping[str, Any]: ...
 
@@ -64,13 +65,13 @@ class TaughtLessons(Protocol):
 
 
 def lesson_application(source: TaughtLessons, access: Access) -> ASGIApp:
-    """The page of lessons, behind the guard."""
+    """The HTTP application of the page of lessons, with its guard."""
     routes = lesson_routes(source)
     return Guard(Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception}), access)
 
 
 def lesson_routes(source: TaughtLessons) -> list[Route]:
-    """The paths of the page of lessons."""
+    """The paths of the page of lessons, with their handlers."""
 
     async def listed(request: Request) -> Response:
         return json_response(await source.listed(_language(request.query_params.get("language", "en"))))
@@ -120,7 +121,7 @@ def _language(text: str) -> str:
 
 
 def _answered(handle: Handler) -> Handler:
-    """The handler; input that cannot be taken is answered with 400."""
+    """Wraps a handler: input that the lesson cannot use is answered with status 400."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -134,7 +135,7 @@ def _answered(handle: Handler) -> Handler:
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
-    """Starlette's own refusals: an unknown path, or another method."""
+    """The answer to a request that Starlette refuses itself: an unknown path, or a wrong method."""
     status = error.status_code if isinstance(error, HTTPException) else Status.BROKEN
     what = f"does not take {request.method}" if status == Status.METHOD_NOT_ALLOWED else "is no path of the lessons"
     return json_response(Problem(f"{request.url.path!r} {what}"), status)

@@ -1,4 +1,4 @@
-"""uvicorn in the running loop, without its signal handlers and its log."""
+"""Runs an HTTP application with uvicorn in the running event loop, without uvicorn's signal handlers and log."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ STOP_TIMEOUT_S: Final = 2
 
 
 class UvicornServer(uvicorn.Server):
-    """Leaves the signals to the process."""
+    """A uvicorn server that installs no signal handlers."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -23,14 +23,15 @@ class UvicornServer(uvicorn.Server):
 
 
 def _nothing() -> None:
-    """Nothing is to be done before the server stops."""
+    """The default for `before_stop`: does nothing."""
 
 
 @asynccontextmanager
 async def serve_application(
     application: ASGIApp, host: str, port: int, *, before_stop: Callable[[], None] = _nothing
 ) -> AsyncIterator[str]:
-    """Serve an application until the end of the block; gives its address. `before_stop` ends requests that wait.
+    """Serve an application until the end of the `async with` block, which gets the server's URL. `before_stop` is
+    called to end waiting requests.
 
     Raises OSError if the port is in use.
     """

@@ -1,4 +1,4 @@
-"""The page of histories (`classroom/page`) on HTTP: its files, the list of its histories, and their documents."""
+"""The page of histories (`classroom/page`) over HTTP: its files, the list of its histories, and their documents."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -20,7 +20,7 @@ MAX_POSITION = 2**63 - 1
 
 
 class ListedRun(msgspec.Struct, frozen=True):
-    """One history of the page: which run it is of, what the page calls it, and its group."""
+    """One history that a page offers: its run, the label of the run, and its group."""
 
     run: int
     label: str
@@ -28,28 +28,29 @@ class ListedRun(msgspec.Struct, frozen=True):
 
 
 class ListedRuns(msgspec.Struct, frozen=True):
-    """The histories of a page, in the order in which it offers them."""
+    """The histories of a page, in the order in which the page offers them."""
 
     runs: Sequence[ListedRun]
 
 
 class DocumentSource(Protocol):
-    """Where the documents of a page come from."""
+    """Lists the histories of a page and makes their documents."""
 
     async def listed(self) -> Sequence[ListedRun]: ...
 
     async def document(self, run: int, group: str, after: int) -> bytes:
-        """The document of classroom/page/document.py as JSON. Raises UnknownGroup, StoreError."""
+        """The document of one group's history (classroom/page/document.py) as JSON, with what changed after position
+        `after`. Raises UnknownGroup, StoreError."""
         ...
 
 
 def page_application(source: DocumentSource, access: Access) -> ASGIApp:
-    """The page alone, behind the guard."""
+    """The HTTP application of the page alone, with its guard."""
     return Guard(Starlette(routes=page_routes(source), exception_handlers={HTTPException: _on_http_exception}), access)
 
 
 def page_routes(source: DocumentSource) -> list[Route]:
-    """The paths of a page, all of them below the one at which it is mounted."""
+    """The paths of the page with their handlers, relative to the path at which it is mounted."""
 
     async def timelines(request: Request) -> Response:
         return json_response(ListedRuns(await source.listed()))
@@ -65,7 +66,7 @@ def page_routes(source: DocumentSource) -> list[Route]:
 
 
 def _wanted(request: Request) -> tuple[int, str, int]:
-    """Run, group and position of a request. Raises ControlRefused."""
+    """Run, group and position in the query of a request. Raises ControlRefused."""
     query = request.query_params
     return _number(query.get("run", "0"), "run"), query.get("group", ""), _number(query.get("after", "0"), "after")
 
@@ -77,7 +78,7 @@ def _number(text: str, name: str) -> int:
 
 
 def answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """The handler, its errors answered as problems."""
+    """Wraps a handler: an error that it raises is answered as a Problem with its status."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -96,7 +97,7 @@ def file_handler(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
-    """Starlette's own refusals: an unknown path, or another method."""
+    """The answer to a request that Starlette refuses itself: an unknown path, or a wrong method."""
     status = error.status_code if isinstance(error, HTTPException) else Status.BROKEN
     what = "takes GET alone" if status == Status.METHOD_NOT_ALLOWED else "is not a path of this page"
     return json_response(Problem(f"{request.url.path!r} {what}"), status)

@@ -1,4 +1,4 @@
-"""The server of the control port: its application over one emulator, on an address that is guarded."""
+"""The server of the control port: serves the application of one emulator, with its guard, on an address."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -21,7 +21,8 @@ async def serve_control(
     names: Iterable[str] = (),
     kind: PortKind = PortKind.CONTROL,
 ) -> AsyncIterator[str]:
-    """Serve until the end of the block; gives the address of the page. `names` are further names of this host.
+    """Serve the endpoints until the end of the `async with` block, which gets the URL of the page. `names` are further
+    names of this host.
 
     Raises InvalidSetting if others than this machine could ask without a token, and OSError if the port is in use.
     """
@@ -32,7 +33,8 @@ async def serve_control(
 
 
 def check_token(option: str, host: str, token: str) -> None:
-    """Raise InvalidSetting for a missing token beyond this machine, or a short one; `option` is `control` or `page`."""
+    """Raise InvalidSetting if other machines can connect and there is no token, or if the token is short; `option` is
+    `control` or `page`."""
     if not token and not is_loopback(host):
         raise InvalidSetting(
             f"--{option} {host} can be reached by other machines, so it needs a token: name a file with "

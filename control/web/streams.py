@@ -1,4 +1,4 @@
-"""Server-sent events: one message after another, until the client goes or the server stops."""
+"""Responses with server-sent events: one message after another, until the client disconnects or the server stops."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -12,12 +12,13 @@ from starlette.types import Receive, Scope, Send
 from regroup.coordinator.runtime.logger import get_logger
 
 KEEP_ALIVE_S: Final = 15.0
-"""The longest time without a line: proxies close connections that are silent for long."""
+"""The longest time in seconds without a line, because proxies close connections that are silent for long."""
 log = get_logger("control")
 
 
 class EventStream(Response):
-    """Sends each message as the data of an event. `closing` ends it, and `on_end` is called once at its end."""
+    """A response that sends each message as an event. The future `closing` ends it early, and `on_end` is called once
+    at its end."""
 
     media_type = "text/event-stream"
 
@@ -70,6 +71,6 @@ class EventStream(Response):
 
 
 async def disconnected(receive: Receive) -> None:
-    """Wait until the client is gone."""
+    """Wait until the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,1 +1,3 @@
-"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, their deadlines, and the folding of their events."""
+"""Groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, their deadlines, and the folding of
+their events.
+"""

@@ -1,4 +1,4 @@
-"""DescribeGroups and DeleteGroups: looking at a group, and deleting it."""
+"""Handles the commands DescribeGroup and DeleteGroup for classic groups."""
 
 from regroup.coordinator.commands import DeleteGroup, DescribeGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
@@ -10,7 +10,8 @@ from regroup.protocol.messages.describe import DeletableGroupResult
 
 
 def describe_group(decision: DecisionBuilder, command: DescribeGroup) -> Decision:
-    """A group that does not exist is Dead, without an error; so is one whose creation the log has not committed."""
+    """Describe a group. A group that does not exist is shown as Dead, without an error; so is one whose creation the
+    log has not committed."""
     group = decision.group
     if any(append.kind is LogRecordKind.GROUP_CREATION for append in group.pending_appends.values()):
         group = Group(group_id=group.group_id)
@@ -18,7 +19,7 @@ def describe_group(decision: DecisionBuilder, command: DescribeGroup) -> Decisio
 
 
 def delete_group(decision: DecisionBuilder, command: DeleteGroup) -> Decision:
-    """Delete a group without members, and its offsets (KIP-229). The empty group id is as good as any other.
+    """Delete a group without members, and its offsets (KIP-229). The empty group id is treated like any other.
 
     Kafka's log commits the deletion at once, and with it every record before it.
     """

@@ -28,16 +28,18 @@ def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[De
 
 
 def may_expire_earlier(group: Group, seen: Iterable[MemberId], last_seen_ms: Mapping[MemberId, int]) -> bool:
-    """Whether a deadline may move forward because members are seen, although their group does not change."""
+    """Whether a deadline of the group may become earlier because these members were seen, although the group does not
+    change."""
     return any(
         may_expire_earlier_once_seen(group.members[each], last_seen_ms.get(each, group.loaded_at_ms)) for each in seen
     )
 
 
 def may_expire_earlier_once_seen(member: Member, last_seen_ms: int) -> bool:
-    """Whether the member's deadline may move forward when it is seen: a shorter timeout may count from then on.
+    """Whether the member's deadline may become earlier when the member is seen, because a shorter timeout counts from
+    then on.
 
-    Such is a new member's session timeout, and that of a static member's new process.
+    This is so for a new member, and for the new process of a static member.
     """
     is_unseen_newcomer = member.is_new and last_seen_ms <= member.joined_at_ms
     is_unseen_replacement = member.replaced_session_timeout_ms is not None and last_seen_ms <= member.replaced_at_ms
@@ -45,7 +47,8 @@ def may_expire_earlier_once_seen(member: Member, last_seen_ms: int) -> bool:
 
 
 def member_deadline(member: Member, last_seen_ms: int) -> Deadline | None:
-    """The member's own deadline; None while a held request protects it, which it does unless the member is new.
+    """The deadline of one member: its session timeout, or that of a new member. None while the coordinator holds a
+    request of the member, unless the member is new.
 
     A new member has five minutes from its first JoinGroup. Once it is seen again, its session timeout counts.
     """

@@ -1,4 +1,4 @@
-"""Folding the events of a classic group: its members, its rebalances, and the metadata that the log holds of them."""
+"""Folds the events of a classic group: its members, its rebalances, and the metadata that the log holds of them."""
 
 from msgspec.structs import replace
 
@@ -27,7 +27,7 @@ def pending_member_removed(group: Group, event: e.PendingMemberRemoved) -> Group
 
 
 def member_joined(group: Group, event: e.MemberJoined) -> Group:
-    """If the group has members, the new one has the group's protocol type already."""
+    """The group with a new member. The first member sets the group's protocol type; later ones have the same."""
     member = Member(
         member_id=event.member_id,
         profile=event.profile,
@@ -54,7 +54,8 @@ def member_rejoined(group: Group, event: e.MemberRejoined) -> Group:
 
 
 def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group:
-    """The new process leads if the old one did, keeps its assignment, and its first session keeps the old timeout.
+    """The group with a static member's new process in place of the old one. It is the leader if the old one was, keeps
+    the assignment, and its first session has the old timeout.
 
     The emulated Kafka log may still lose the replacement.
     """
@@ -104,7 +105,8 @@ def member_removed(group: Group, event: e.MemberLeft | e.MemberRemoved) -> Group
 
 
 def rebalance_started(group: Group, event: e.RebalanceStarted) -> Group:
-    """Assignments and held SyncGroups of an unfinished sync phase are dropped; assignments of Stable stay visible."""
+    """The group in a join phase. Assignments and held SyncGroups of an unfinished sync phase are dropped; assignments
+    of a Stable group stay visible."""
     members = group.members
     if group.state is GroupState.COMPLETING_REBALANCE:
         members = {
@@ -133,7 +135,8 @@ def join_phase_extended(group: Group, event: e.JoinPhaseExtended) -> Group:
 
 
 def generation_started(group: Group, event: e.GenerationStarted) -> Group:
-    """Members keep their previous assignment until the leader's is committed; DescribeGroups returns it."""
+    """The group in the sync phase of a new generation. Members keep their previous assignment until the leader's is
+    committed; DescribeGroups returns it."""
     return replace(
         group,
         state=GroupState.COMPLETING_REBALANCE,
@@ -215,7 +218,8 @@ def group_metadata_written(group: Group, event: e.GroupMetadataWritten) -> Group
 
 
 def metadata_of(group: Group) -> GroupMetadata:
-    """The record that Kafka writes of the group: of each member only the selected protocol (`GroupMetadataValue`)."""
+    """The metadata record that Kafka writes of the group. Of each member's protocols it contains only the selected one
+    (`GroupMetadataValue`)."""
     return GroupMetadata(
         protocol_type=group.protocol_type,
         generation_id=group.generation_id,
@@ -227,7 +231,8 @@ def metadata_of(group: Group) -> GroupMetadata:
 
 
 def member_metadata(member: Member, protocol_name: str | None) -> Member:
-    """The member with the selected protocol only. If it supports no other, the profile is shared, to save memory."""
+    """The member with the selected protocol as its only one. If it supports no other, its profile is shared, to save
+    memory."""
     profile = member.profile
     selected = tuple(protocol for protocol in profile.supported_protocols if protocol.name == protocol_name)
     if selected != profile.supported_protocols:
@@ -236,5 +241,5 @@ def member_metadata(member: Member, protocol_name: str | None) -> Member:
 
 
 def without_sync(member: Member) -> AwaitedResponse | None:
-    """The member's held response, once held SyncGroups are answered."""
+    """The value of `awaiting` of a member after held SyncGroups were answered: only a held JoinGroup remains."""
     return None if member.awaiting is AwaitedResponse.SYNC else member.awaiting

@@ -1,4 +1,4 @@
-"""What happens when a deadline of a classic group passes.
+"""Handles the deadlines of a classic group: what follows when one passes.
 
 Kafka: `expireClassicGroupMemberHeartbeat`, `expirePendingSync` and the timers of `GroupMetadataManager`.
 """
@@ -11,7 +11,8 @@ from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState, Me
 
 
 def join_phase_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """Extend the initial delay if new members joined and time remains (KIP-134); otherwise end the join phase."""
+    """Handle the deadline of the join phase: extend the initial delay if new members have joined and time remains
+    (KIP-134); otherwise end the phase."""
     phase = decision.group.join_phase
     assert phase is not None, "a join phase cannot end while none is running"
     if not (phase.is_initial and decision.group.new_member_added and phase.remaining_ms):
@@ -28,7 +29,8 @@ def join_phase_deadline_passed(decision: DecisionBuilder, command: DeadlinePasse
 
 
 def sync_phase_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """Remove every pending sync member, static ones too; heartbeats do not protect them (KAFKA-13254)."""
+    """Handle the deadline of the sync phase: remove every pending sync member, also static ones. Heartbeats do not
+    protect them (KAFKA-13254)."""
     for member_id in decision.group.pending_sync_members:
         if member_id in decision.group.members:
             remove_member(decision, member_id, reason="did not send SyncGroup in time")
@@ -42,7 +44,7 @@ def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
 
 
 def expire_new_member(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """A member that never completed a join phase has five minutes, even while its JoinGroup is held."""
+    """Remove a member that has not completed a join phase within five minutes, even while its JoinGroup is held."""
     reason = "no join phase completed within five minutes of its first JoinGroup"
     expire_member(decision, command, NEW_MEMBER_JOIN_TIMEOUT_MS, reason)
 
@@ -62,16 +64,16 @@ def expire_pending_member(decision: DecisionBuilder, command: DeadlinePassed) ->
 
 
 def remove_pending_member(decision: DecisionBuilder, member_id: MemberId, reason: str) -> None:
-    """Forget a member id that was never used, and end the join phase if it waited for that one alone."""
+    """Remove a member id that was never used, and end the join phase if only this id was missing."""
     decision.apply(PendingMemberRemoved, member_id=member_id, reason=reason)
     if decision.group.state is GroupState.PREPARING_REBALANCE:
         complete_join_phase_after_expiry(decision)
 
 
 def complete_join_phase_after_expiry(decision: DecisionBuilder) -> None:
-    """End the join phase if it has waited for the one that expired alone, as in Kafka even during the initial delay.
+    """End the join phase if only the expired member was missing, as in Kafka even during the initial delay.
 
-    A member that leaves, and one that joins, do not cut the initial delay short.
+    During that delay, a member that leaves or joins does not end the phase early.
     """
     if decision.group.all_members_joined:
         complete_join_phase(decision)

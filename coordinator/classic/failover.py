@@ -1,4 +1,4 @@
-"""Loading a group from the log: what a new coordinator knows, and what is lost.
+"""Loads a classic group from the log: what a new coordinator finds there, and what is lost.
 
 Kafka does this when a broker becomes the leader of a partition of `__consumer_offsets` and replays it.
 """
@@ -14,7 +14,8 @@ from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 
 
 def load_group(decision: DecisionBuilder, command: LoadGroup) -> Decision:
-    """Start every session timeout again. A group that exceeds `group.max.size` rebalances at once."""
+    """Load the group in a new coordinator. Every session timeout starts again; a group with more members than
+    `group.max.size` rebalances at once."""
     metadata, lost = decision.group.group_metadata, tuple(describe_lost_state(decision.group))
     topics: tuple[str, ...] | None = ()
     if metadata:
@@ -28,7 +29,8 @@ def load_group(decision: DecisionBuilder, command: LoadGroup) -> Decision:
 
 
 def describe_lost_state(group: Group) -> Iterator[str]:
-    """What the previous coordinator held in memory only: the reasons why a member is unknown after a failover."""
+    """What the previous coordinator held in memory only, as sentences. They explain why a member is unknown after a
+    failover."""
     metadata = group.group_metadata
     for awaited in AwaitedResponse:
         if waiting := [member.member_id for member in group.members_awaiting(awaited)]:

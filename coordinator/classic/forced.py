@@ -1,4 +1,6 @@
-"""Changes that a test forces on a group. A change that does not fit the group's state leads to no events."""
+"""Handles changes that a test forces on a classic group. A change that does not fit the group's state leads to no
+events.
+"""
 
 from collections.abc import Mapping
 
@@ -13,7 +15,8 @@ REASON = "forced by a test"
 
 
 def end_session(decision: DecisionBuilder, command: EndSession) -> Decision:
-    """The same events as for a session timeout; a held request of the member is answered in the same way."""
+    """End the session of a member, or of a pending member id, now. The events, and the answer to a held request, are
+    those of a session timeout."""
     member_id = command.member_id
     if member_id in decision.group.members:
         remove_member(decision, member_id, reason="its session was ended by a test")
@@ -36,7 +39,8 @@ def complete_join_phase_now(decision: DecisionBuilder, command: CompleteJoinPhas
 
 
 def raise_generation(decision: DecisionBuilder, command: RaiseGeneration) -> Decision:
-    """Only where the log holds the group's present generation, so that a failover restores the raised one."""
+    """Raise the generation of a Stable group by one. This is done only if the log holds the present generation, so that
+    a failover restores the raised one."""
     group = decision.group
     if group.state is GroupState.STABLE and not group.pending_appends:
         decision.apply(GenerationRaised, generation_id=group.generation_id + 1, reason=REASON)
@@ -50,7 +54,7 @@ def forget_offsets(decision: DecisionBuilder, command: ForgetOffsets) -> Decisio
 
 
 def present_offsets(group: Group, requested: Mapping[str, tuple[int, ...]] | None) -> dict[str, tuple[int, ...]]:
-    """Those of the requested partitions that have an offset; all partitions with one if `requested` is None."""
+    """The requested partitions that have a committed offset; all partitions that have one if `requested` is None."""
     if requested is None:
         requested = {topic: tuple(partitions) for topic, partitions in group.committed_offsets.items()}
     present = {

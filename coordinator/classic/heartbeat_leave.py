@@ -1,4 +1,4 @@
-"""Heartbeat and LeaveGroup: how members stay in a group and leave it."""
+"""Handles Heartbeat and LeaveGroup of classic groups."""
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic.member_checks import refuse_generation, refuse_member
@@ -12,7 +12,8 @@ from regroup.protocol.messages.group import MemberResponse
 
 
 def heartbeat(decision: DecisionBuilder, command: Heartbeat) -> Decision:
-    """A heartbeat restarts the session timeout and changes nothing durable. Its response reports a rebalance."""
+    """Handle a Heartbeat: it restarts the session timeout and leads to no event. Its response says whether a rebalance
+    is in progress."""
     group = decision.group
     if not command.group_id:
         return Decision(group, response=responses.heartbeat_response(ErrorCode.INVALID_GROUP_ID))
@@ -30,7 +31,8 @@ def heartbeat(decision: DecisionBuilder, command: Heartbeat) -> Decision:
 
 
 def leave_group(decision: DecisionBuilder, command: LeaveGroup) -> Decision:
-    """Each member has its own error code; the group rebalances once, after the whole list."""
+    """Handle a LeaveGroup: each named member gets its own error code, and the group rebalances once, after all were
+    removed."""
     if not command.group_id:
         return decision.build(responses.leave_response(ErrorCode.INVALID_GROUP_ID))
     results = [leave(decision, leaving) for leaving in command.members]
@@ -55,7 +57,8 @@ def leave(decision: DecisionBuilder, leaving: LeavingMember) -> MemberResponse:
 
 
 def refuse_leave(group: Group, leaving: LeavingMember) -> ErrorCode | None:
-    """An administrator may name a static member by its instance id alone (KIP-345)."""
+    """The error of one member that is to leave; None if it may. An administrator may name a static member by its
+    instance id alone (KIP-345)."""
     if leaving.member_id == "" and leaving.group_instance_id is not None:
         return None if leaving.group_instance_id in group.static_members else ErrorCode.UNKNOWN_MEMBER_ID
     return refuse_member(group, leaving.member_id, leaving.group_instance_id)

@@ -1,4 +1,4 @@
-"""JoinGroup: the checks stand in the order of Kafka's `classicGroupJoin`."""
+"""Handles JoinGroup, with its checks in the order of Kafka's `classicGroupJoin`."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
 
 
 def join_group(decision: DecisionBuilder, command: JoinGroup) -> Decision:
-    """Answered at once, or held until the join phase ends."""
+    """Handle a JoinGroup. Its response is given at once, or held until the join phase ends."""
     member_id, max_size = command.member_id, decision.settings.group_max_size
     if refused := refuse_request(decision.settings, decision.group, command):
         return decision.build(responses.join_error(refused, member_id))
@@ -52,7 +52,7 @@ def join_group(decision: DecisionBuilder, command: JoinGroup) -> Decision:
 
 
 def refuse_request(settings: CoordinatorSettings, group: Group, command: JoinGroup) -> ErrorCode | None:
-    """The error of a JoinGroup that is refused for any members of the group; None if these checks accept it.
+    """The error of a JoinGroup by the checks that do not depend on the sender's membership; None if they accept it.
 
     A group that does not exist is created only by a JoinGroup without a member id.
     """
@@ -67,8 +67,8 @@ def refuse_request(settings: CoordinatorSettings, group: Group, command: JoinGro
 
 
 def is_full(group: Group, member_id: MemberId, max_size: int) -> bool:
-    """Whether `group.max.size` refuses the member: it limits held JoinGroups in the join phase, members otherwise
-    (KIP-389)."""
+    """Whether `group.max.size` refuses the member (KIP-389). In the join phase the limit applies to held JoinGroups,
+    otherwise to members."""
     if len(group.members) < max_size:
         return False
     member = group.members.get(member_id)
@@ -79,7 +79,8 @@ def is_full(group: Group, member_id: MemberId, max_size: int) -> bool:
 
 
 def remove_for_max_size(decision: DecisionBuilder, member_id: MemberId, max_size: int) -> None:
-    """Remove the member that is refused. As in Kafka nothing else follows, not even the end of a join phase."""
+    """Remove a member that `group.max.size` refuses. As in Kafka nothing else follows, not even the end of a join
+    phase."""
     reason = f"the group has reached group.max.size ({max_size})"
     if member_id in decision.group.pending_join_members:
         decision.apply(PendingMemberRemoved, member_id=member_id, reason=reason)
@@ -88,10 +89,10 @@ def remove_for_max_size(decision: DecisionBuilder, member_id: MemberId, max_size
 
 
 def is_protocol_consistent(group: Group, command: JoinGroup) -> bool:
-    """Whether all present members, the sender's old entry included, support one of its protocols.
+    """Whether all present members, also the sender's old entry, support one of the protocols in the request.
 
-    Kafka also accepts a member that lists each of them twice. It then finds no protocol to select, fails with an
-    exception, and never answers.
+    Kafka also accepts a member that lists each of its protocols twice. It then finds no protocol to select, fails with
+    an exception, and never answers.
     """
     supported = command.profile.supported_protocols
     names = [name for name, count in Counter(protocol.name for protocol in supported).items() if count == 1]
@@ -103,14 +104,16 @@ def is_protocol_consistent(group: Group, command: JoinGroup) -> bool:
 
 
 def join_with_pending_id(decision: DecisionBuilder, command: JoinGroup) -> Decision:
-    """The second JoinGroup of a new member. A static member never has a pending id: Kafka fails with an exception."""
+    """Handle the second JoinGroup of a new member, with the id that it was given. A static member never has a pending
+    id; for one Kafka fails with an exception."""
     if command.profile.instance_id is not None:
         return decision.build(responses.join_error(ErrorCode.UNKNOWN_SERVER_ERROR, ""))
     return add_member(decision, command, command.member_id)
 
 
 def join_without_id(decision: DecisionBuilder, command: JoinGroup) -> Decision:
-    """A static member is added or replaces its former process; a dynamic one first gets a member id (KIP-394)."""
+    """Handle a JoinGroup without a member id. A static member is added or replaces its former process; a dynamic member
+    first gets a member id (KIP-394)."""
     instance_id = command.profile.instance_id
     if instance_id is not None and instance_id in decision.group.static_members:
         return replace_static_member(decision, command, instance_id)
@@ -142,8 +145,8 @@ def add_member(decision: DecisionBuilder, command: JoinGroup, member_id: MemberI
 
 
 def join_as_member(decision: DecisionBuilder, command: JoinGroup) -> Decision:
-    """A JoinGroup of a present member: a rebalance runs, it starts one, or it repeats a request whose response was
-    lost."""
+    """Handle a JoinGroup of a present member: it belongs to the running rebalance, or starts one, or repeats a request
+    whose response was lost."""
     if refused := refuse_member(decision.group, command.member_id, command.profile.instance_id):
         return decision.build(responses.join_error(refused, command.member_id))
     member = decision.group.members[command.member_id]
@@ -153,9 +156,10 @@ def join_as_member(decision: DecisionBuilder, command: JoinGroup) -> Decision:
 
 
 def reason_to_rebalance(group: Group, member: Member, command: JoinGroup) -> str:
-    """Why the request is held until the join phase ends; empty if the present generation answers it.
+    """Why the request is held until the join phase ends, as text; empty if it is answered with the present generation.
 
-    In Stable the leader's JoinGroup always starts a rebalance: that is how a change of topics reaches the group.
+    In Stable the leader's JoinGroup always starts a rebalance: in this way a change of topics takes effect in the
+    group.
     """
     if group.state is GroupState.PREPARING_REBALANCE:
         return "a rebalance is in progress"
@@ -167,7 +171,8 @@ def reason_to_rebalance(group: Group, member: Member, command: JoinGroup) -> str
 
 
 def rejoin(decision: DecisionBuilder, command: JoinGroup, member: Member, reason: str) -> Decision:
-    """The response is held. A held SyncGroup of the same member is refused."""
+    """Handle a JoinGroup of a present member that takes part in a rebalance: its response is held. A held SyncGroup of
+    the member is refused."""
     if member.awaiting is AwaitedResponse.SYNC:
         refused = responses.sync_error(ErrorCode.REBALANCE_IN_PROGRESS)
         decision.release(AwaitedResponse.SYNC, member.member_id, refused)
@@ -183,7 +188,8 @@ def rejoin(decision: DecisionBuilder, command: JoinGroup, member: Member, reason
 
 
 def replace_static_member(decision: DecisionBuilder, command: JoinGroup, instance_id: InstanceId) -> Decision:
-    """A restarted static member takes over under a new member id; in Stable no rebalance is needed (KIP-345)."""
+    """Replace the former process of a static member by a restarted one, under a new member id. In Stable no rebalance
+    is needed (KIP-345)."""
     group = decision.group
     old = group.members[group.static_members[instance_id]]
     if old.awaiting:
@@ -197,10 +203,8 @@ def replace_static_member(decision: DecisionBuilder, command: JoinGroup, instanc
 
 
 def replace_without_rebalance(decision: DecisionBuilder, command: JoinGroup, old: Member) -> Decision:
-    """The present generation answers, once the log has committed the new member id.
-
-    If Kafka could not write the group with the new subscription, the former process stays the member.
-    """
+    """Replace a static member in Stable. It is answered with the present generation, once the log has committed the new
+    member id."""
     group = decision.group
     former_leader_id = group.leader_id
     if not group_fits(group, (group.members | {old.member_id: replacement_of(old, command)}).values()):
@@ -255,7 +259,7 @@ def replacement_response(group: Group, command: JoinGroup, former_leader_id: Mem
 
 
 def fenced_response(old: Member) -> JoinGroupResponse | SyncGroupResponse:
-    """The response to the held request of a replaced process."""
+    """The response with FENCED_INSTANCE_ID to the held request of a replaced process."""
     if old.awaiting is AwaitedResponse.JOIN:
         return responses.join_error(ErrorCode.FENCED_INSTANCE_ID, old.member_id)
     return responses.sync_error(ErrorCode.FENCED_INSTANCE_ID)

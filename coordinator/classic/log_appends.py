@@ -1,4 +1,4 @@
-"""Records that the emulated Kafka log completes late, or loses: `__consumer_offsets` as a source of failures.
+"""Handles records that the emulated Kafka log, `__consumer_offsets`, commits late or loses.
 
 Usually the log commits a record at once. While a record waits to be committed, the responses that depend on it wait
 too. These records can be delayed: a new group, the leader's assignment, the replacement of a static member in Stable,
@@ -29,13 +29,14 @@ CLIENT_ERRORS: Final[dict[ErrorCode, ErrorCode]] = {
     E.RECORD_LIST_TOO_LARGE: E.UNKNOWN_SERVER_ERROR,
     E.INVALID_FETCH_SIZE: E.UNKNOWN_SERVER_ERROR,
 }
-"""The error that clients get when the log fails with another one; an error that is not listed is passed on."""
+"""The error that clients get for an error of the log. An error that is not listed is passed on unchanged."""
 
 
 def complete_append(decision: DecisionBuilder, command: CompleteAppend) -> Decision:
-    """The Kafka log has committed a pending append.
+    """Handle the late commit of a record by the Kafka log.
 
-    The assignment that it holds takes effect only if the group still waits for it; the record stays in the log anyway.
+    If the record is an assignment, it takes effect only if the group still waits for it; the record stays in the log in
+    any case.
     """
     decision.complete_append(command.append_number)
     append = decision.group.pending_appends.get(command.append_number)
@@ -47,7 +48,7 @@ def complete_append(decision: DecisionBuilder, command: CompleteAppend) -> Decis
 
 
 def fail_append(decision: DecisionBuilder, command: FailAppend) -> Decision:
-    """Every request that waits for the record is refused."""
+    """Handle the loss of a record: every request that waits for it is refused."""
     before, code = decision.group, CLIENT_ERRORS.get(command.error_code, command.error_code)
     append = before.pending_appends.get(command.append_number)
     if append is None:
@@ -89,7 +90,8 @@ def failed_replacement_response(group: Group, append: PendingAppend, code: Error
 
 
 def append_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """`offsets.commit.timeout.ms` has passed. The record stays in the log, and may still be committed."""
+    """Handle the passing of `offsets.commit.timeout.ms` for a record: waiting requests are refused. The record stays in
+    the log and may still be committed."""
     overdue = [
         append_number
         for append_number, append in decision.group.pending_appends.items()

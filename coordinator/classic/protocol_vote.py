@@ -13,7 +13,8 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def select_protocol(members: Collection[Member]) -> str:
-    """Each member votes for the first of its protocols that every member supports; most votes win (`selectProtocol`).
+    """The protocol that most members vote for. Each member votes for the first of its protocols that every member
+    supports (`selectProtocol`).
 
     A tie goes to the candidate that Java's hash map of the votes iterates first, as in Kafka.
     """
@@ -33,8 +34,8 @@ def supported_by_all(protocol_name: str, members: Collection[Member]) -> bool:
 def subscribed_topics(
     protocol_type: str, protocol_name: str | None, members: Collection[Member]
 ) -> tuple[str, ...] | None:
-    """The topics of all members, sorted; None if a subscription cannot be decoded, or if all together are larger than a
-    batch of the log: then every topic counts."""
+    """The topics to which members subscribe, sorted. None if a subscription cannot be decoded, or if all together are
+    larger than a batch of the log: then every topic counts as subscribed."""
     if not members:
         return ()
     if protocol_type != CONSUMER_PROTOCOL_TYPE or protocol_name is None:

@@ -1,4 +1,4 @@
-"""How a rebalance starts and ends: the steps that joining, leaving and expiry have in common.
+"""Starts and ends rebalances: the steps that joining, leaving and expiry have in common.
 
 Kafka: `prepareRebalance`, `completeClassicGroupJoin` and their callers in `GroupMetadataManager`.
 """
@@ -32,8 +32,8 @@ def rebalance(decision: DecisionBuilder, reason: str, sync_error: ErrorCode = Er
 
 
 def start_join_phase(decision: DecisionBuilder, reason: str) -> None:
-    """The phase lasts for the longest rebalance timeout, which later members never extend. From Empty it lasts for the
-    initial delay, which new members extend (KIP-134)."""
+    """Start the join phase. It lasts for the longest rebalance timeout, which later members do not extend. In an Empty
+    group it lasts for the initial delay, which new members extend (KIP-134)."""
     group = decision.group
     if group.state is GroupState.EMPTY:
         delay_ms = decision.settings.group_initial_rebalance_delay_ms
@@ -50,7 +50,7 @@ def start_join_phase(decision: DecisionBuilder, reason: str) -> None:
 
 
 def abort_sync_phase(decision: DecisionBuilder, code: ErrorCode) -> None:
-    """Refuse every held SyncGroup: this generation gets no assignment."""
+    """Refuse every held SyncGroup with this error code: the generation gets no assignment."""
     for member in decision.group.members_awaiting(AwaitedResponse.SYNC):
         decision.release(AwaitedResponse.SYNC, member.member_id, responses.sync_error(code))
         decision.touch_session(member.member_id)
@@ -89,7 +89,8 @@ def remove_dynamic_members_not_joined(decision: DecisionBuilder) -> None:
 
 
 def leader_of_joined_members(decision: DecisionBuilder) -> MemberId | None:
-    """The present leader if it has joined, else another member that has; None if no member has joined."""
+    """The leader of the next generation: the present leader if it has joined, otherwise another member that has; None
+    if no member has joined."""
     group = decision.group
     if group.leader_id and group.members[group.leader_id].awaiting is AwaitedResponse.JOIN:
         return group.leader_id
@@ -102,7 +103,8 @@ def leader_of_joined_members(decision: DecisionBuilder) -> MemberId | None:
 
 
 def start_generation(decision: DecisionBuilder, leader_id: MemberId) -> None:
-    """Answer every held JoinGroup, and start every session timeout again, those of absent static members included."""
+    """Start a generation: answer every held JoinGroup, and restart every session timeout, also those of absent static
+    members."""
     group = decision.group
     joined = list(group.members_awaiting(AwaitedResponse.JOIN))
     protocol_name = select_protocol(group.members.values())

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader sends the assignments, and every member fetches its own."""
+"""Handles SyncGroup: the leader sends the assignments, and every member gets its own."""
 
 from msgspec.structs import replace
 
@@ -14,7 +14,8 @@ from regroup.protocol.errors import ErrorCode
 
 
 def sync_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
-    """Held until the leader's SyncGroup has been written and committed; answered at once in Stable."""
+    """Handle a SyncGroup. Its response is given at once in Stable, and otherwise held until the leader's assignments
+    are written and committed."""
     group, member_id = decision.group, command.member_id
     if refused := refuse_sync(group, command):
         return decision.build(responses.sync_error(refused))
@@ -30,7 +31,8 @@ def sync_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
 
 
 def refuse_sync(group: Group, command: SyncGroup) -> ErrorCode | None:
-    """The checks of Kafka's `classicGroupSync`, in its order. A protocol that one side leaves out matches any other."""
+    """The error of a SyncGroup, by the checks of Kafka's `classicGroupSync` in their order; None if it is accepted. A
+    protocol type or name that is missing, in the request or in the group, matches any other."""
     if not command.group_id:
         return ErrorCode.INVALID_GROUP_ID
     refused = refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)
@@ -46,9 +48,10 @@ def differ(requested: str | None, present: str | None) -> bool:
 
 
 def write_assignments(decision: DecisionBuilder, command: SyncGroup) -> None:
-    """Members that the leader left out get an empty assignment; ids of others are dropped.
+    """Write the leader's assignments to the log. Members that the leader left out get an empty assignment; member ids
+    that are not in the group are dropped.
 
-    A group that Kafka could not write gets no assignment, and rebalances.
+    If Kafka could not write the group because it is too large, the group gets no assignment and rebalances.
     """
     group = decision.group
     assignments = {member_id: command.assignments.get(member_id, b"") for member_id in group.members}
@@ -63,7 +66,7 @@ def write_assignments(decision: DecisionBuilder, command: SyncGroup) -> None:
 
 
 def commit_assignments(decision: DecisionBuilder) -> None:
-    """The log has committed the assignments: every held SyncGroup is answered."""
+    """Make the assignments valid, because the log has committed them: every held SyncGroup is answered."""
     waiting = list(decision.group.members_awaiting(AwaitedResponse.SYNC))
     decision.apply(AssignmentCommitted)
     for member in waiting:

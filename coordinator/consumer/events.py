@@ -1,7 +1,7 @@
-"""Events of groups of the consumer protocol (KIP-848). MemberLeft, MemberRemoved, and those about offsets, are common
-to both kinds of group.
+"""Events of groups of the consumer protocol (KIP-848): Kafka writes nearly one record for each of them.
 
-What a group has beside its members' steps follows from these events: Kafka writes nearly one record for each.
+The events MemberLeft and MemberRemoved, and those about offsets, occur in groups of both kinds and are in
+`coordinator/events.py`.
 """
 
 from typing import TypeAlias
@@ -58,14 +58,16 @@ class GroupEpochBumped(Event, frozen=True, kw_only=True):
 
 
 class TargetAssigned(Event, frozen=True, kw_only=True):
-    """An assignor computed the target of a group epoch, or the last member left (`ConsumerGroupTargetAssignment`)."""
+    """An assignor computed the target assignment of a group epoch, or the last member left
+    (`ConsumerGroupTargetAssignment`)."""
 
     assignment_epoch: int
     assigned_at_ms: int
-    """0 if the next target need not wait for the assignment interval."""
+    """When the target was computed, in epoch milliseconds; 0 if the next target need not wait for the assignment
+    interval."""
     assignor: str = ""
     targets: dict[str, Partitions] = msgspec.field(default_factory=dict)
-    """The shares that changed, by member."""
+    """The new shares of those members whose share of the target has changed, by member id."""
 
 
 class MemberReconciled(Event, frozen=True, kw_only=True):
@@ -78,11 +80,13 @@ class MemberReconciled(Event, frozen=True, kw_only=True):
     assigned: PartitionEpochs
     pending_revocation: PartitionEpochs = msgspec.field(default_factory=dict)
     revocation_deadline_ms: int | None = None
-    """When the member is removed unless it has given up the pending partitions."""
+    """When the member is removed unless it has given up the partitions pending revocation, in epoch milliseconds; None
+    if there are none."""
 
 
 class StaticMemberAway(Event, frozen=True, kw_only=True):
-    """A static member left and is expected to return: it keeps what it is assigned; what it had to give up is free."""
+    """A static member left and is expected to return. It keeps its assigned partitions; those that it had to give up
+    are free."""
 
     member_id: str
 

@@ -6,9 +6,26 @@ from typing import Final, TypeAlias
 
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ReconciliationState, every_partition
+from regroup.coordinator.consumer_group import (
+    ConsumerGroup,
+    ConsumerGroupState,
+    ConsumerMember,
+    ReconciliationState,
+    every_partition,
+)
 from regroup.coordinator.events import CoordinatorLoaded, Event
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, GroupState
+
+S = ConsumerGroupState
+TRANSITIONS: Final[dict[S | GroupState, frozenset[S | GroupState]]] = {
+    S.EMPTY: frozenset({S.ASSIGNING, S.RECONCILING, GroupState.DEAD}),
+    S.ASSIGNING: frozenset({S.RECONCILING, S.EMPTY}),
+    S.RECONCILING: frozenset({S.STABLE, S.ASSIGNING, S.EMPTY}),
+    S.STABLE: frozenset({S.ASSIGNING, S.RECONCILING, S.EMPTY}),
+    GroupState.DEAD: frozenset({S.EMPTY}),
+}
+"""The states that may follow another one with one event. A state is derived from epochs and members: where one command
+has several events, a group may pass through Reconciling on its way to Assigning."""
 
 ConsumerStepInvariant: TypeAlias = Callable[[Group, Event, Group], bool]
 
@@ -94,6 +111,14 @@ def group_epochs_grow(before: Group, event: Event, after: Group) -> bool:
     return bumped == isinstance(event, ce.GroupEpochBumped) and follows >= 0 and (follows == 0 or is_target)
 
 
+def the_state_follows_the_table(before: Group, event: Event, after: Group) -> bool:
+    """The state of a group of the consumer protocol is followed by one that the table of its transitions names."""
+    if before.consumer is None or after.consumer is None:
+        return True
+    former, present = before.consumer.state, after.consumer.state
+    return present is former or present in TRANSITIONS[former]
+
+
 def member_epochs_grow(before: Group, event: Event, after: Group) -> bool:
     """A member's epoch never runs back by a step of its own."""
     if not isinstance(event, ce.MemberReconciled) or before.consumer is None:
@@ -140,6 +165,7 @@ CONSUMER_GROUP_INVARIANTS: Final = (
 
 CONSUMER_STEP_INVARIANTS: Final[tuple[ConsumerStepInvariant, ...]] = (
     group_epochs_grow,
+    the_state_follows_the_table,
     member_epochs_grow,
     a_step_gives_only_free_partitions,
     a_load_keeps_all_but_moments,

@@ -29,18 +29,18 @@ class FencedMember(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What a step rests on."""
+    """What one step of a member depends on: the member, its share of the target, and what it owns."""
 
     member: ConsumerMember
     target_epoch: int
     target: Mapping[TopicId, Collection[int]]
-    """The member's share of the target."""
+    """The member's share of the target assignment."""
     subscribed: Collection[TopicId]
-    """The topics to which the member subscribes, if they exist; others are struck from the target."""
+    """The topics to which the member subscribes and which exist; other topics are left out of its target."""
     has_subscription_changed: bool
-    """The request of this step has changed the member's subscription."""
+    """Whether the request of this step has changed the member's subscription."""
     is_held_by_another: Callable[[TopicId, int], bool]
-    """Whether another member has a partition, or has yet to give it up."""
+    """Whether another member has a partition, or has not yet given it up."""
     owned: Mapping[TopicId, Collection[int]] | None
     """What the member reports that it owns; None if it reports nothing, which counts as owning everything."""
 
@@ -53,7 +53,7 @@ class Reconciliation:
         )
 
     def step(self) -> ConsumerMember:
-        """The member after the step, perhaps the same. Raises FencedMember."""
+        """The member after the step, unchanged if no move applies. Raises FencedMember."""
         return next((move(self) for condition, move in MOVES[self.member.state] if condition(self)), self.member)
 
 
@@ -65,7 +65,7 @@ def always(step: Reconciliation) -> bool:
 
 
 def target_is_newer(step: Reconciliation) -> bool:
-    """The target is not the one that the member has reached."""
+    """Whether the target is newer than the one that the member has reached."""
     return step.member.epoch != step.target_epoch
 
 
@@ -74,7 +74,7 @@ def subscription_changed(step: Reconciliation) -> bool:
 
 
 def still_owns(step: Reconciliation) -> bool:
-    """The member has not given up all that it was asked to."""
+    """Whether the member has not given up all partitions that it was asked to give up."""
     return step.owns_any(step.member.pending_revocation)
 
 
@@ -83,7 +83,7 @@ def still_owns_and_subscription_changed(step: Reconciliation) -> bool:
 
 
 def owns_nothing(step: Reconciliation) -> bool:
-    """The member reports that it owns nothing."""
+    """Whether the member reports that it owns nothing."""
     return step.owned is not None and not any(True for _ in every_partition(step.owned))
 
 
@@ -99,12 +99,13 @@ def fence(step: Reconciliation) -> ConsumerMember:
 
 
 def approach_target(step: Reconciliation) -> ConsumerMember:
-    """Give up what is not in the target, or else reach its epoch with all of it that is free."""
+    """The member after a move: if it still owns partitions that are not in the target, it is asked to give them up.
+    Otherwise it reaches the epoch of the target and gets the partitions that are free."""
     return approach_target_from(step, step.member.epoch)
 
 
 def begin_at_target(step: Reconciliation) -> ConsumerMember:
-    """The same for a member whose epoch means nothing."""
+    """`approach_target` for a member whose epoch says nothing about its assignment."""
     return approach_target_from(step, step.target_epoch)
 
 
@@ -124,7 +125,8 @@ def approach_target_from(step: Reconciliation, epoch: int) -> ConsumerMember:
 
 
 def drop_unsubscribed_topics(step: Reconciliation) -> ConsumerMember:
-    """Partitions of topics that the member has just unsubscribed go at once, before there is a new target."""
+    """The member without partitions of topics from which it has just unsubscribed. It is asked to give them up at once,
+    before a new target is computed."""
     member, subscribed = step.member, frozenset(step.subscribed)
     gone = selected(member.assigned, lambda topic_id, _: topic_id not in subscribed)
     if not gone:
@@ -160,7 +162,8 @@ def after_step(
     assigned: PartitionEpochs,
     pending_revocation: PartitionEpochs,
 ) -> ConsumerMember:
-    """The previous epoch is the present one, also where the epoch does not move."""
+    """The member with the results of a step. Its previous epoch becomes the present one, also if the epoch does not
+    change."""
     return replace(
         member,
         state=state,
@@ -172,7 +175,7 @@ def after_step(
 
 
 def selected(partitions: PartitionEpochs, condition: Callable[[TopicId, int], bool]) -> PartitionEpochs:
-    """The partitions that meet a condition, without topics that have none."""
+    """The partitions for which the condition is True; topics without any are left out."""
     chosen = {
         topic_id: {index: epoch for index, epoch in epochs.items() if condition(topic_id, index)}
         for topic_id, epochs in partitions.items()
@@ -181,7 +184,7 @@ def selected(partitions: PartitionEpochs, condition: Callable[[TopicId, int], bo
 
 
 def with_partitions(partitions: PartitionEpochs, added: Iterable[tuple[TopicId, int]], epoch: int) -> PartitionEpochs:
-    """The partitions and others that are assigned at an epoch."""
+    """The partitions, and `added` ones with this assignment epoch."""
     by_topic: dict[TopicId, dict[int, int]] = {}
     for topic_id, index in added:
         by_topic.setdefault(topic_id, {})[index] = epoch
@@ -198,5 +201,5 @@ def merged(partitions: PartitionEpochs, added: PartitionEpochs) -> PartitionEpoc
 
 
 def as_partitions(epochs: PartitionEpochs) -> Partitions:
-    """The partitions without their epochs, sorted."""
+    """The partitions as sorted indexes by topic, without their epochs."""
     return {topic_id: tuple(sorted(epochs[topic_id])) for topic_id in sorted(epochs)}

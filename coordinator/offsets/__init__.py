@@ -1,1 +1,1 @@
-"""Committed and transactional offsets, and the records that the emulated Kafka log delays or loses."""
+"""Commands and events about offsets, committed and transactional, for groups of every kind."""

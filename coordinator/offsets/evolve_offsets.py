@@ -1,4 +1,6 @@
-"""Folding events about offsets, transactional ones too, and about records that Kafka's log commits late or loses."""
+"""Folds events about committed and transactional offsets, and about records that the emulated Kafka log commits late or
+loses.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import TypeVar
@@ -33,7 +35,8 @@ def offsets_committed(group: Group, event: e.OffsetsCommitted) -> Group:
 
 
 def transactional_offsets_written(group: Group, event: e.TransactionalOffsetsWritten) -> Group:
-    """They are kept apart until the transaction ends; a transaction's later offsets replace its earlier ones."""
+    """The group with offsets that a producer has written in a transaction. They are pending until the transaction ends;
+    later offsets of the same transaction replace them."""
     written = {
         topic: {
             index: PendingTransactionalOffset(offset, group.event_number + 1) for index, offset in partitions.items()
@@ -46,7 +49,8 @@ def transactional_offsets_written(group: Group, event: e.TransactionalOffsetsWri
 
 
 def transaction_ended(group: Group, event: e.TransactionEnded) -> Group:
-    """Commit or drop the offsets of the transaction; an offset that a later commit superseded is dropped."""
+    """The group after a transaction's end: its offsets are committed or dropped. An offset that a later commit
+    superseded is dropped in any case."""
     ended = group.pending_transactional_offsets[event.producer_id]
     remaining = without(group.pending_transactional_offsets, event.producer_id)
     group = replace(group, pending_transactional_offsets=remaining)
@@ -73,7 +77,8 @@ def transaction_ended(group: Group, event: e.TransactionEnded) -> Group:
 
 
 def offsets_deleted(group: Group, event: e.OffsetsDeleted) -> Group:
-    """Delete offsets, also those of open transactions and those that the log has written and not committed."""
+    """The group without these offsets, also without those of open transactions and those that the log has written and
+    not committed."""
     deleted = event.partitions
     return replace(
         group,
@@ -101,7 +106,8 @@ def append_timed_out(group: Group, event: e.AppendTimedOut) -> Group:
 
 
 def append_committed(group: Group, event: e.AppendCommitted) -> Group:
-    """A failover restores the record from now on, even if the group has changed in memory since it was written."""
+    """The group after the log has committed a record: a failover restores it from now on, even if the group has changed
+    since it was written."""
     append = group.pending_appends[event.append_number]
     return replace(
         group,
@@ -113,7 +119,7 @@ def append_committed(group: Group, event: e.AppendCommitted) -> Group:
 
 
 def append_failed(group: Group, event: e.AppendFailed) -> Group:
-    """The record is gone, and what it had changed in memory is undone.
+    """The group after the log has lost a record: what the record had changed in memory is undone.
 
     A lost assignment is undone by the rebalance that follows.
     """
@@ -139,7 +145,7 @@ def is_vacant(group: Group) -> bool:
 
 
 def with_member_restored(group: Group, append: PendingAppend) -> Group:
-    """Undo the replacement of a static member, unless the member has restarted once more since."""
+    """The group with the replacement of a static member undone, unless that member has restarted again since."""
     old = append.replaced_member
     if old is None or old.instance_id is None or group.static_members.get(old.instance_id) != append.member_id:
         return group
@@ -159,14 +165,15 @@ def with_member_restored(group: Group, append: PendingAppend) -> Group:
 
 
 def newer_metadata(present: GroupMetadata | None, committed: GroupMetadata | None) -> GroupMetadata | None:
-    """The metadata of the later generation: a record that is committed late does not hide a newer one."""
+    """Of two metadata records the one of the later generation. A record that is committed late does not replace a newer
+    one."""
     if present is None or committed is None:
         return committed or present
     return committed if committed.generation_id >= present.generation_id else present
 
 
 def written_at(offsets: OffsetsByPartition, event_number: int) -> dict[str, dict[int, int]]:
-    """The number of the event that wrote the offset of each partition, if one wrote them all."""
+    """For each of these partitions the number `event_number`, that of the event which wrote its offset."""
     return {topic: dict.fromkeys(partitions, event_number) for topic, partitions in offsets.items()}
 
 
@@ -192,7 +199,7 @@ def with_superseded(
 def merge_offsets(
     present: Mapping[str, dict[int, Value]], newer: Mapping[str, dict[int, Value]]
 ) -> dict[str, dict[int, Value]]:
-    """Both mappings by topic and partition; the newer offset wins."""
+    """Both mappings by topic and partition together; where both have a value, the newer one counts."""
     merged = dict(present)
     for topic, partitions in newer.items():
         merged[topic] = {**merged.get(topic, {}), **partitions}
@@ -202,7 +209,7 @@ def merge_offsets(
 def without_partitions(
     present: Mapping[str, dict[int, Value]], deleted: Mapping[str, Collection[int]]
 ) -> dict[str, dict[int, Value]]:
-    """The mapping without these partitions, and without topics that have none left."""
+    """The offsets without those of the deleted partitions; topics without any offset left are removed."""
     indexes = {topic: frozenset(partitions) for topic, partitions in deleted.items()}
     remaining = {
         topic: {index: value for index, value in partitions.items() if index not in indexes.get(topic, ())}

@@ -1,4 +1,5 @@
-"""The size of what Kafka would write to `__consumer_offsets`: a batch beyond `max.message.bytes` is refused.
+"""Computes the size of what Kafka would write to `__consumer_offsets`. A batch larger than `max.message.bytes` is
+refused.
 
 Kafka writes the records of one request as one batch. One that is too large is answered UNKNOWN_SERVER_ERROR, and
 changes nothing else. Asked of Apache Kafka 4.4.0, whose limits are met to the byte by OffsetCommitValue version 4 (with
@@ -12,23 +13,26 @@ from regroup.coordinator.commands import RequestedOffset
 from regroup.coordinator.group import Group, Member
 
 MAX_BATCH_BYTES: Final = 1_048_588
-"""The default of `message.max.bytes`."""
+"""The default of `message.max.bytes`, which limits a batch, in bytes."""
 
 _BATCH_HEADER_BYTES: Final = 61
 _KEY_BYTES: Final = 2 + 2
-"""The version, and the length of the group id."""
+"""Bytes of a record key without the texts: the version, and the length of the group id."""
 _OFFSET_KEY_BYTES: Final = 2 + 4
-"""The length of the topic, and the partition."""
+"""Further bytes of the key of an offset, without the text: the length of the topic name, and the partition."""
 _OFFSET_VALUE_BYTES: Final = 2 + 8 + 4 + 8 + 1 + 2 + 16
-"""Version, offset, leader epoch, commit time, number of tagged fields, tag and size, topic id."""
+"""Bytes of the value of an offset, without metadata: version, offset, leader epoch, commit time, number of tagged
+fields, tag and size, topic id."""
 _GROUP_VALUE_BYTES: Final = 2 + 2 + 4 + 2 + 2 + 8 + 4
-"""Version, protocol type, generation, protocol name, leader, time of the state, number of members."""
+"""Bytes of the value of a group without texts and members: version, protocol type, generation, protocol name, leader,
+time of the state, number of members."""
 _MEMBER_BYTES: Final = 2 + 2 + 2 + 2 + 4 + 4 + 4 + 4
-"""Member id, instance id, client id, host, two timeouts, subscription, assignment."""
+"""Bytes of a member without texts, subscription and assignment: the lengths of member id, instance id, client id and
+host, two timeouts, the lengths of subscription and assignment."""
 
 
 def offsets_fit(group_id: str, offsets: Iterable[RequestedOffset], max_metadata_characters: int) -> bool:
-    """Whether the offsets of one request fit into a batch. Few offsets do, whatever their metadata."""
+    """Whether the offsets of one request fit into one batch. A few offsets always do, whatever their metadata."""
     requested = tuple(offsets)
     group_bytes = _size_of(group_id)
     most_bytes = 3 * (max_metadata_characters + max((len(each.topic) for each in requested), default=0))
@@ -44,7 +48,7 @@ def offsets_fit(group_id: str, offsets: Iterable[RequestedOffset], max_metadata_
 
 
 def group_fits(group: Group, members: Iterable[Member]) -> bool:
-    """Whether the metadata of the group fits into a batch, with these members in place of its own."""
+    """Whether the metadata record of the group fits into one batch, if the group had these members."""
     value_bytes = _GROUP_VALUE_BYTES
     value_bytes += sum(_size_of(each or "") for each in (group.protocol_type, group.protocol_name, group.leader_id))
     for member in members:
@@ -59,7 +63,7 @@ def group_fits(group: Group, members: Iterable[Member]) -> bool:
 
 
 def _record_bytes(number: int, key_bytes: int, value_bytes: int) -> int:
-    """A record without headers, `number` places behind the first of its batch."""
+    """The size of a record without headers that is the `number`-th of its batch, counted from 0."""
     body = 1 + 1 + _size_of_signed(number) + _size_of_signed(key_bytes) + key_bytes
     body += _size_of_signed(value_bytes) + value_bytes + 1
     return _size_of_signed(body) + body
@@ -70,10 +74,10 @@ def _size_of(text: str) -> int:
 
 
 def _size_of_number(number: int) -> int:
-    """Bytes of an unsigned varint."""
+    """The bytes of a number as an unsigned varint."""
     return max((number.bit_length() + 6) // 7, 1)
 
 
 def _size_of_signed(number: int) -> int:
-    """Bytes of a zigzag varint that is not negative."""
+    """The bytes of a number, which is not negative, as a zigzag varint."""
     return _size_of_number(2 * number)

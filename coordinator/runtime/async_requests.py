@@ -22,7 +22,8 @@ __all__ = ["AsyncRequests"]
 
 
 class AsyncRequests(ABC):
-    """Awaitable forms of `submit`. A caller that is cancelled drops its response; the group does not change."""
+    """The requests to a coordinator as coroutines. If a caller is cancelled, its response is dropped and the group does
+    not change."""
 
     @abstractmethod
     def submit(

@@ -1,4 +1,6 @@
-"""How the emulated Kafka log, `__consumer_offsets`, commits the coordinator's records. Usually it does so at once."""
+"""The emulated Kafka log `__consumer_offsets`: whether and when it commits the coordinator's records. Usually it does
+so at once.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -8,30 +10,32 @@ from regroup.coordinator.commands import Command
 from regroup.protocol.errors import ErrorCode
 
 CompleteRecord: TypeAlias = Callable[[ErrorCode], None]
-"""Completes one record: NONE commits it, an error of the log loses it."""
+"""Completes one record of the log: with NONE the record is committed, with an error code it is lost."""
 
 
 class KafkaLog(Protocol):
-    """A log that is slow or fails. It completes records in the order in which they were written."""
+    """A log that is slow or loses records. It completes records in the order in which they were written."""
 
     def delays(self, command: Command) -> bool:
-        """Whether the log delays the records of this command. Later records of the group are delayed behind them."""
+        """Whether the log delays the records of this command. If it does, later records of the group are delayed too,
+        to keep their order."""
 
     def append(self, group_id: str, complete: CompleteRecord) -> None:
         """Take a delayed record; `complete` must be called once, later."""
 
 
 class DelayedLog:
-    """Completes each record after `latency_ms`; without a latency only when `complete_next` is called.
+    """A log that completes each record after `latency_ms`. If that is None, records are completed only when
+    `complete_next` is called.
 
-    A record is completed with the `outcome` of the time when it is completed.
+    Each record is completed with the value that `outcome` has at that time.
     """
 
     def __init__(self, *, latency_ms: int | None = None, outcome: ErrorCode = ErrorCode.NONE) -> None:
         self.latency_ms = latency_ms
         self.outcome = outcome
         self.is_delaying = True
-        """Whether new records are delayed."""
+        """Whether new records are delayed; otherwise they are committed at once."""
         self._records: list[CompleteRecord] = []
 
     def delays(self, command: Command) -> bool:
@@ -48,6 +52,6 @@ class DelayedLog:
             self._records.pop(0)(self.outcome)
 
     def complete_all(self) -> None:
-        """Complete every record that was written until now."""
+        """Complete every record that was written until now, in order."""
         for _ in range(len(self._records)):
             self.complete_next()

@@ -1,4 +1,4 @@
-"""Reading groups back from a store. The fold of the events is the only source of a group's state."""
+"""Loads groups from a store: folds snapshots and events, which are the only source of a group's state."""
 
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
@@ -15,7 +15,8 @@ from regroup.storage.store import EventStore
 
 
 async def load_groups(store: EventStore, until: int | None = None) -> dict[str, Group]:
-    """Every group as of a position (default: the last), from the newest snapshots and the records after them.
+    """Load every group as of a position (inclusive; by default the last one), from the newest snapshots and the records
+    after them.
 
     Raises StoreDamaged if snapshots and records together leave out a part of a group's history.
     """
@@ -43,7 +44,8 @@ def evolve_record(group: Group, record: Record) -> Group:
 
 
 async def load_snapshots(store: EventStore, until: int | None) -> tuple[int, dict[str, Group]]:
-    """The position after which the fold begins, and the groups there. Snapshots of another version are ignored.
+    """The position after which the fold begins, and the groups as the snapshots have them. Snapshots of another version
+    are ignored.
 
     Raises UnsupportedStoreVersion if they are of another version and the history before them has been trimmed, and
     StoreDamaged if they were taken after the last record.

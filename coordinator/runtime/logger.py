@@ -1,4 +1,4 @@
-"""Loggers of the coordinator and the server. They write to structlog, or to a sink that takes its place.
+"""Loggers of the coordinator and the server. Their lines go to structlog, or to a sink that replaces it.
 
 structlog takes 150 ms to import, so it is imported with the first line that is written to it.
 """
@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 LogSink: TypeAlias = Callable[[str, str, str, dict[str, Any]], None]
-"""Takes one line: the logger's name, the method (`debug` to `error`, `exception`), the event, its fields."""
+"""A function that takes one line of the log: the logger's name, the method (`debug` to `error`, `exception`), the
+event, its fields."""
 
 _sinks: list[LogSink] = []
 
 
 @contextmanager
 def log_sink(sink: LogSink) -> Iterator[None]:
-    """Let all lines of this process go to the sink inside the block; of several sinks the newest has them."""
+    """Send all log lines of this process to the sink inside the `with` block. Of several sinks the newest gets them."""
     _sinks.append(sink)
     try:
         yield
@@ -24,7 +25,7 @@ def log_sink(sink: LogSink) -> Iterator[None]:
 
 
 class NamedLogger:
-    """`get_logger("coordinator").info("member-removed", group="billing")`."""
+    """A logger with a name: `get_logger("coordinator").info("member-removed", group="billing")`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

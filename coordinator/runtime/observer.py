@@ -11,12 +11,15 @@ Submit: TypeAlias = Callable[[Command, ResponseCallback | None, Cause | None], N
 
 
 class CoordinatorObserver(Protocol):
-    """Stands between the callers of a coordinator and the coordinator, its own deadlines and loads included."""
+    """Is called in place of a coordinator and calls it in turn, so that it sees every command, also the coordinator's
+    own deadlines and loads."""
 
     def submit(
         self, command: Command, on_response: ResponseCallback | None, cause: Cause | None, proceed: Submit
     ) -> None:
-        """A command is submitted: call `proceed` with it, and with a callback that takes the response."""
+        """Called when a command is submitted: it must call `proceed` with the command and a callback for the
+        response."""
 
     def revalidate_heartbeat(self, heartbeat: Heartbeat, proceed: Callable[[], bool]) -> bool:
-        """A heartbeat comes once more: return what `proceed` returns, whether it is accepted without `submit`."""
+        """Called when an accepted heartbeat is repeated: it must return what `proceed` returns, False if the heartbeat
+        has to be submitted again."""

@@ -1,4 +1,6 @@
-"""One timer for each group, set to its earliest deadline and checked whenever the group changes."""
+"""Timers of the groups' deadlines: each group has one timer, set to its earliest deadline and checked when the group
+changes.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +8,7 @@ from collections.abc import Callable
 from regroup.coordinator.commands import Deadline
 
 TICK_MS = 1
-"""Kafka's timers move in steps of a millisecond, so no deadline passes in the step that sets it."""
+"""The step of Kafka's timers in milliseconds. No deadline passes in the step in which it was set."""
 
 
 class GroupTimers:
@@ -32,7 +34,8 @@ class GroupTimers:
         self._check: asyncio.Handle | None = None
 
     def reschedule(self, group_id: str) -> None:
-        """The group has changed. Its timer is set at the end of the present loop step, once for many changes."""
+        """Set the group's timer again, because the group has changed. This is done at the end of the present loop step,
+        once for many changes."""
         self._changed[group_id] = None
         if self._check is None:
             self._check = asyncio.get_running_loop().call_soon(self._set_changed)
@@ -51,7 +54,8 @@ class GroupTimers:
             self._set(group_id)
 
     def _set(self, group_id: str) -> None:
-        """Set the group's timer. One that fires early enough stays; the loop's clock decides, since `now` may jump."""
+        """Set the group's timer to its earliest deadline. A timer that fires early enough stays. The delay is measured
+        by the loop's clock, since `now` may jump."""
         deadline = self._next_deadline(group_id)
         if deadline is None:
             return

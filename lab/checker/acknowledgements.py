@@ -1,4 +1,6 @@
-"""Offsets, assignments and leaders that responses have acknowledged to clients.
+"""What responses have acknowledged to clients in a run: offsets, assignments and leaders.
+
+It is what a coordinator must still have after a crash.
 
     acknowledgements = Acknowledgements()
     acknowledgements.on_commit_response(exchange, response)      # a response leaves the coordinator
@@ -30,10 +32,10 @@ class AcknowledgedOffset:
 
     offset: int | None = None
     unacknowledged: list[tuple[int, int]] = field(default_factory=list)
-    """Exchange number and offset of each later commit."""
+    """Exchange number and offset of each later commit whose response has not left, or was an error."""
 
     def allows(self, offset: int | None) -> bool:
-        """Whether a coordinator may load this offset without having lost an acknowledged one."""
+        """Whether a load that finds this offset (None: no offset) has lost no acknowledged one."""
         return self.offset is None or offset in (self.offset, *(each for _, each in self.unacknowledged))
 
 
@@ -44,7 +46,7 @@ class AcknowledgedAssignments:
     generation_id: int
     assignments: dict[MemberId, bytes] = field(default_factory=dict)
     instance_ids: dict[MemberId, str] = field(default_factory=dict)
-    """The group instance id of each static member among them."""
+    """The group instance id of each static member that received an assignment, by member id."""
 
 
 @dataclass(slots=True)
@@ -65,12 +67,12 @@ class Acknowledgements:
         self.assignments: dict[str, AcknowledgedAssignments] = {}
         self.generations: dict[str, ReportedGeneration] = {}
         self.removed_members: dict[MemberId, int] = {}
-        """Members that were removed or replaced, or that a load did not bring back, and in which coordinator epoch."""
+        """By member id, the coordinator epoch in which the member was removed, replaced or not found by a load."""
 
     # Responses
 
     def on_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """Record a commit that was handled, and whose response is still to come."""
+        """Record an OffsetCommit that the coordinator has handled and whose response has not left yet."""
         offsets = self.offsets.setdefault(command.group_id, {})
         for each in command.offsets:
             known = offsets.setdefault((each.topic, each.partition), AcknowledgedOffset())
@@ -117,7 +119,10 @@ class Acknowledgements:
     # Changes of groups
 
     def on_group_change(self, exchange: ObservedExchange) -> None:
-        """Take the change of a group: note removed members, and forget what need not survive a load any longer."""
+        """Compare a group before and after a command.
+
+        Removed members are noted; what a deleted group had acknowledged is dropped.
+        """
         before, after = exchange.before, exchange.after
         if before.members is not after.members:
             self._note_removed_members(before, after, exchange.coordinator_epoch)
@@ -138,7 +143,11 @@ class Acknowledgements:
             self.removed_members.pop(member_id, None)
 
     def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:
-        """Deleted offsets are no longer expected; offsets of a committed transaction may be found after a crash."""
+        """Take account of offsets that change without an OffsetCommit.
+
+        Deleted offsets are no longer expected after a load; those of a committed transaction may be found after a
+        crash.
+        """
         offsets = self.offsets.get(exchange.group_id)
         if offsets is None:
             return

@@ -1,8 +1,8 @@
-"""Checks one run: receives everything that happens, and reports in the end what was violated and what it cost.
+"""The checker of one run: observes its coordinators, members and store, and returns the violations and counts.
 
 checker = Checker(settings, now_ms)
 checker.make_coordinator(journal, settings=settings, now=clock)       # in place of a GroupCoordinator
-checker.on_stored(records, last_position)         # from the store, before the coordinator knows that they are durable
+checker.on_stored(records, last_position)         # from the store, before the coordinator is notified
 checker.members.add_member("anna", group_id="payments")      # and checker.ledger("payments", "anna") for its process
 checker.on_member_change("anna", change, at_ms)
 verdict = checker.finish(records)
@@ -34,7 +34,7 @@ __all__ = ["RunViolation", "RunVerdict"]
 
 NO_COUNTS: Final = Counts()
 MAX_VIOLATIONS: Final = 100
-"""Recorded of one run; later ones usually follow from earlier ones."""
+"""How many violations of one run are recorded. Later ones usually follow from earlier ones."""
 FULL_REPLAY: Final = "A full replay of the store gives the same groups as the records one by one."
 
 
@@ -51,7 +51,7 @@ class RunViolation:
     detail: str
     """What was found."""
     raw: str = ""
-    """The values of the exchange in which it was found, in full."""
+    """The values of the exchange in which it was found, as Python writes them; empty if there is none."""
 
     def __str__(self) -> str:
         where = "" if self.position is None else f", position {self.position}"
@@ -68,7 +68,7 @@ class RunVerdict:
     """Records below the committed offsets that no member has processed."""
 
     def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
-        """The same counts with other violations."""
+        """A verdict with the same counts, and these violations instead of its own."""
         return replace(self, violations=tuple(violations))
 
     @property
@@ -90,13 +90,13 @@ class Checker:
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._coordinators: dict[str, GroupCoordinator] = {}
-        """The coordinator that changed each group last."""
+        """By group id, the coordinator that handled the last command which changed the group."""
         self._crashed: dict[int, GroupCoordinator] = {}
-        """Crashed coordinators by their identity."""
+        """Coordinators whose process has crashed, by their `id()`: they are not compared with the store any more."""
         self._assignments: dict[str, dict[str, frozenset[TopicPartition]]] = {}
-        """The last assignment of each group, by member."""
+        """By group id, the last committed assignment: the partitions of each member."""
         self._compared: dict[str, tuple[GroupState, int]] = {}
-        """State and generation in which each group was last compared with its shadow."""
+        """By group id, the state and generation in which the group was last compared with its shadow in full."""
         self._exchanges = self._events = self._rebalances = self._removals = 0
         self._offsets_went_back = self._needless_moves = 0
 
@@ -105,11 +105,11 @@ class Checker:
     def make_coordinator(
         self, journal: Journal, *, settings: CoordinatorSettings, now: Callable[[], int], **options: Any
     ) -> GroupCoordinator:
-        """A GroupCoordinator under observation; takes the arguments of GroupCoordinator."""
+        """Make a GroupCoordinator that this checker observes, from the arguments of GroupCoordinator."""
         return ObservedCoordinator(journal, settings=settings, now=now, observer=self, **options).coordinator
 
     def next_exchange_number(self) -> int:
-        """Count an exchange that begins."""
+        """Return the number of an exchange that begins: 1, 2, 3 … over all coordinators of the run."""
         self._exchanges += 1
         return self._exchanges
 
@@ -131,7 +131,7 @@ class Checker:
             self.state.acknowledgements.on_sync_response(exchange, exchange.response)
 
     def on_command(self, exchange: ObservedExchange) -> None:
-        """Check a command that was handled."""
+        """Check a command that its coordinator has handled."""
         if exchange.refusal is not None:
             return
         now_ms = self._now_ms()
@@ -165,7 +165,10 @@ class Checker:
             self._assignments.pop(group_id, None)
 
     def _on_offset_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """A commit without generation (by a tool, say) may set any offset."""
+        """Count the offsets of an accepted commit that are lower than before, and check those of a member.
+
+        A commit without a generation, by a command-line tool for example, may set any offset, so none is checked.
+        """
         for each in command.offsets:
             partition = TopicPartition(each.topic, each.partition)
             committed = exchange.before.committed_offset(each.topic, each.partition)
@@ -177,7 +180,10 @@ class Checker:
                 self._report_members(self.members.on_commit(exchange.group_id, partition, each.offset))
 
     def _on_assignment(self, exchange: ObservedExchange) -> None:
-        """The leader's assignment is in force."""
+        """Count the needless moves of a committed assignment.
+
+        A generation whose leader has an unsound assignor is noted: its owners are not checked.
+        """
         group = exchange.after
         observed = self.members.by_name.values()
         if any(each.member_id == group.leader_id and not each.has_sound_assignor for each in observed):
@@ -203,7 +209,10 @@ class Checker:
     # The store
 
     def on_stored(self, records: Sequence[NewRecord], last_position: int) -> None:
-        """The store has taken these records; the coordinator gets to know of it after this."""
+        """Apply records that the store has appended.
+
+        It is called before the coordinator is notified that they are durable.
+        """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
             self._check(invariants.an_open_request_gets_its_response, exchange)
@@ -222,7 +231,10 @@ class Checker:
                 self._compare(group_id)
 
     def _compare(self, group_id: str, *, in_full: bool = False) -> None:
-        """Compare a live group with its shadow: always the event numbers, the whole groups whenever they moved on."""
+        """Compare a group in its coordinator with its shadow, which is evolved from the stored records.
+
+        The event numbers are always compared; all fields only in a new state or generation, or with `in_full`.
+        """
         coordinator = self._coordinators.get(group_id)
         if coordinator is None or id(coordinator) in self._crashed or not coordinator.is_ready:
             return
@@ -241,21 +253,27 @@ class Checker:
     # Members
 
     def ledger(self, group_id: str, name: str | None = None) -> RecordLedger:
-        """The ledger of a group; with a member's name, the one to be given to that SimulatedMember."""
+        """The ledger of a group's processed records.
+
+        With a member's name, one for that SimulatedMember, which reports the member's own processing to this checker.
+        """
         ledger = self.members.ledger(group_id)
         if name is None:
             return ledger
         return MemberLedger(ledger, lambda partition: self._report_members(self.members.on_record(name, partition)))
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
-        """A member's observer reports a change. Errors violate nothing."""
+        """Check a change of a member's consumer. An error that the consumer reports violates no invariant."""
         if not isinstance(change, ConsumerError):
             self._report_members(self.members.on_member_change(name, change, at_ms))
 
     # The end
 
     def finish(self, records: Iterable[Record] | None = None) -> RunVerdict:
-        """The verdict on the run. With all records of the store, they are replayed once more from the first."""
+        """The verdict on the run.
+
+        If all records of the store are given, their groups are evolved again and compared.
+        """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
             self._check(invariants.an_open_request_gets_its_response, exchange)

@@ -1,4 +1,5 @@
-"""Invariants of a coordinator. They hold at every moment, with any faults of clients, disk and network.
+"""The invariants of a coordinator that a run checks, one function each: of responses, sessions, deadlines and loads.
+They hold at every moment, with any faults of clients, disk and network.
 
 One invariant, one function, one sentence. A function returns None if the invariant holds, and otherwise what was found.
 Invariants of the stored records alone are in `coordinator.invariants`, where `regroup verify` uses them too.
@@ -11,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.acknowledgements import Acknowledgements
@@ -30,7 +32,7 @@ from regroup.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class CheckerState:
-    """The checker's knowledge of a run, beside the exchange at hand."""
+    """What the checker has gathered in a run. Each invariant gets it together with the exchange to check."""
 
     settings: CoordinatorSettings
     now_ms: Callable[[], int]
@@ -39,7 +41,7 @@ class CheckerState:
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     timeouts: TimeoutChecker = field(default_factory=TimeoutChecker)
     unsound_generations: set[tuple[str, int]] = field(default_factory=set)
-    """Groups and generations whose leader has a faulty assignor: owners are not checked there."""
+    """Group id and generation id where the leader's assignor is faulty: owners are not checked there."""
 
 
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
@@ -49,7 +51,10 @@ ExchangeInvariant: TypeAlias = Callable[[CheckerState, ObservedExchange], str | 
 
 
 def was_unavailable(exchange: ObservedExchange) -> bool:
-    """Whether the coordinator was not serving when the command came, or stopped before its response."""
+    """Whether a command got the response of a coordinator that was not serving.
+
+    The coordinator refused every command when this one came, or stopped before the command had its response.
+    """
     refusals = (exchange.refusal, exchange.coordinator.refusal)
     if refusals == (None, None):
         return False
@@ -204,15 +209,17 @@ RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_response_waits_for_the_kafka_log,
     a_response_is_in_the_response_table,
 )
-"""Checked when a response leaves, unless the coordinator is unavailable."""
+"""The invariants that are checked when a response leaves, unless the coordinator is unavailable."""
 
 RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvariant, ...]]] = {
     c.JoinGroup: (*RESPONSE_INVARIANTS, a_generation_has_one_leader),
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
+    ConsumerGroupHeartbeat: (a_response_waits_until_its_events_are_durable, a_response_agrees_with_the_store),
 }
-"""The same, with the invariants of one type of command."""
+"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses. The response table has no rows
+for the consumer protocol."""
 
 
 # -- requests without a response
@@ -278,7 +285,7 @@ DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_join_phase_keeps_static_members,
     no_deadline_is_missed,
 )
-"""Checked when a deadline has passed."""
+"""The invariants that are checked when a deadline has passed."""
 
 
 # -- coordinator loads
@@ -307,7 +314,7 @@ LOAD_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     acknowledged_offsets_survive,
     acknowledged_assignments_survive,
 )
-"""Checked when a coordinator has loaded a group."""
+"""The invariants that are checked when a coordinator has loaded a group."""
 
 
 def _difference(found: Group, stored: Group) -> str:

@@ -1,4 +1,4 @@
-"""One command to a coordinator and what became of it, as an observer saw it."""
+"""`ObservedExchange`: one command to a coordinator, the group before and after it, and what became of its response."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -39,17 +39,17 @@ class ObservedExchange:
     refusal: ErrorCode | None
     """The error with which the coordinator answered every command at that time; None if it was serving."""
     cause: Cause | None
-    """The reason for the command: a request, a deadline, or something internal."""
+    """The reason for the command: a request, a deadline, or an action of the broker itself."""
     after: Group = field(init=False)
     """The group after the command; equal to `before` until the command has been handled."""
     is_final: bool = False
-    """`after` is final; later changes come from other commands."""
+    """Whether `after` is final: later changes of the group come from other commands."""
     required_position: int = 0
     """Position of the group's last record when the response was decided: it must be durable before the response."""
     decided_group: Group = field(init=False)
     """The group when the response was decided; for a held request that is later than `after`."""
     after_log: tuple[Group, int] | None = None
-    """The group and the position of its last record once Kafka's log, where that is delayed, had committed.
+    """The group and the position of its last record when Kafka's log had committed; None if that log is not delayed.
 
     A success waits for it; an error, or a member id in the response, waits for the store alone.
     """
@@ -57,12 +57,12 @@ class ObservedExchange:
     held_under: ResponseKey | None = None
     """The key under which the response was held, if it was."""
     response: Structure | None = None
-    """The first response."""
+    """The first response; None until it leaves."""
     error_code: int = 0
     """The first error code in that response."""
     response_count: int = 0
     durable_position: int = 0
-    """The last durable position when the first response left."""
+    """Position of the last durable record of the store when the first response left."""
 
     def __post_init__(self) -> None:
         self.after = self.decided_group = self.before
@@ -74,7 +74,7 @@ class ObservedExchange:
 
     @property
     def due_position(self) -> int:
-        """Once this position is durable, the response must have left."""
+        """The position that must be durable before the response leaves. As soon as it is, the response has to leave."""
         if self.after_log is None:
             return self.required_position
         return max(self.required_position, self.after_log[1])

@@ -1,4 +1,4 @@
-"""Invariants of members, as far as they are well-behaved: which partitions they read, and what becomes of the records.
+"""Invariants of well-behaved members, and the checker of them: which partitions they read, which records they process.
 
 members = MemberChecker(acknowledgements.removed_members)
 members.add_member("anna", group_id="payments")
@@ -45,7 +45,7 @@ class MemberViolation(NamedTuple):
 
 @dataclass(slots=True)
 class ObservedMember:
-    """A member as its observer knows it."""
+    """A member as the checker of members sees it: its settings that matter here, and what its consumer has reported."""
 
     group_id: str
     is_well_behaved: bool
@@ -56,7 +56,10 @@ class ObservedMember:
 
 
 class GroupLedger(RecordLedger):
-    """The ledger of one group. Commits count when the coordinator accepts them, not when members learn of it."""
+    """The processed and committed records of one group.
+
+    A commit counts when the coordinator accepts it, not when the member receives the response.
+    """
 
     def __init__(self, late_after_ms: int = 10_000) -> None:
         super().__init__(late_after_ms)
@@ -70,7 +73,10 @@ class GroupLedger(RecordLedger):
             self._start_offsets[partition] = offset
 
     def record_committed(self, partition: TopicPartition, offset: int) -> None:
-        """Nothing to do: what a member learns may be outdated. `skipped_below` goes by the stored offsets."""
+        """Do nothing: the member's own view of a commit may be outdated.
+
+        `skipped_below` gets the stored offsets instead.
+        """
 
     def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
         # The base class starts the partition here; that would allow a commit of every processed offset.
@@ -150,14 +156,14 @@ class MemberChecker:
     def add_member(
         self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
     ) -> None:
-        """A member takes part, or takes part again with a new process.
+        """Start to follow a member, or its new process if it took part before.
 
         Only a well-behaved member is checked. If its assignor is not sound, owners are not checked where it leads.
         """
         self.by_name[name] = ObservedMember(group_id, is_well_behaved, has_sound_assignor)
 
     def ledger(self, group_id: str) -> GroupLedger:
-        """The ledger of a group."""
+        """The ledger of a group, made at the first call."""
         return self.ledgers.setdefault(group_id, GroupLedger())
 
     # Ownership
@@ -185,7 +191,7 @@ class MemberChecker:
         self.on_member_stop(name, at_ms)
 
     def on_record(self, name: str, partition: TopicPartition) -> Iterator[MemberViolation]:
-        """A member processes a record of this partition."""
+        """Check that a member which processes a record of this partition owns it; yields the violations."""
         member = self.by_name[name]
         if partition in member.owned_partitions:
             return
@@ -240,13 +246,13 @@ class MemberChecker:
             ledger.remove_topic(topic)
 
     def unowned_s(self, at_ms: int) -> float:
-        """Partition-seconds without an owner up to now, of partitions that have had one."""
+        """Seconds without an owner until `at_ms`, summed over all partitions that have had one."""
         return (self._unowned_ms + sum(at_ms - since_ms for since_ms in self._unowned_since_ms.values())) / 1000
 
     # Records
 
     def on_commit(self, group_id: str, partition: TopicPartition, offset: int) -> Iterator[MemberViolation]:
-        """A member's commit was accepted."""
+        """Check the offset of a member's accepted commit; yields the violations."""
         ledger = self.ledgers.get(group_id)
         if ledger is not None and ledger.is_ahead(partition, offset):
             yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")

@@ -1,4 +1,7 @@
-"""Counts of a run that are not checked: they are costs, and they occur in correct groups, too."""
+"""Counts of one run, such as rebalances and records processed twice.
+
+They are costs and not violations: they occur in correct groups, too.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,23 +17,23 @@ class Counts:
     """The counts of one run. Prints as one line."""
 
     processed: int = 0
-    """Records processed by members, each time counted."""
+    """How many times a member processed a record, each repetition included."""
     processed_twice: int = 0
-    """Every processing of a record after its first."""
+    """How many times a record was processed again after its first time."""
     offsets_went_back: int = 0
-    """Accepted commits of a partition below the offset that was committed before."""
+    """How many accepted commits set the offset of a partition lower than it was."""
     ownerless_s: float = 0.0
     """Seconds, summed over all partitions, in which a partition that had had an owner had none."""
     needless_moves: int = 0
-    """Partitions that moved from one member to another although balance did not require it."""
+    """How many partitions moved from one member to another although balance did not require it."""
     rebalances: int = 0
-    """Assignments that were committed."""
+    """How many assignments of a leader were committed."""
     removals: int = 0
-    """Members removed because a timeout expired or another process replaced them."""
+    """How many members were removed because a timeout expired or another process replaced them."""
     exchanges: int = 0
-    """Commands to coordinators."""
+    """How many commands coordinators handled."""
     events: int = 0
-    """Stored events."""
+    """How many events were stored."""
 
     def __str__(self) -> str:
         shown = {field.name.replace("_", " "): getattr(self, field.name) for field in fields(self)}
@@ -39,7 +42,10 @@ class Counts:
 
 
 def partitions_by_member(group: Group) -> dict[str, frozenset[TopicPartition]]:
-    """Each member's assigned partitions. A static member goes by its instance id, so a restart does not change it."""
+    """Each member's assigned partitions, by its member id.
+
+    For a static member it is the instance id, which stays the same when it restarts.
+    """
     return {
         member.instance_id or member_id: frozenset(assigned_partitions(member.assignment))
         for member_id, member in group.members.items()

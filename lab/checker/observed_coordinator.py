@@ -1,4 +1,4 @@
-"""Observes a `GroupCoordinator` from outside: every command before it is handled, every response before it is sent.
+"""Observes a `GroupCoordinator` from outside: its commands before they are handled, its responses before they are sent.
 
     observed = ObservedCoordinator(journal, settings=settings, now=clock, observer=checker)
     observed.coordinator.submit(...)
@@ -29,13 +29,13 @@ class ExchangeObserver(Protocol):
     """Receives every exchange. It must not change groups."""
 
     def next_exchange_number(self) -> int:
-        """The number of the exchange that begins now, counted over all coordinators of a run."""
+        """Return the number of the exchange that begins now, counted over all coordinators of a run."""
 
     def on_command(self, exchange: ObservedExchange) -> None:
         """The coordinator has handled the command; its response has been sent, or will be."""
 
     def on_response(self, exchange: ObservedExchange) -> None:
-        """A response is about to leave, the first one or a further one."""
+        """A response is about to leave: the first one of the exchange, or one more, which is a violation."""
 
 
 class ObservedCoordinator:
@@ -58,12 +58,12 @@ class ObservedCoordinator:
         self._now = now
         self._observer = observer
         self._last_positions: dict[str, int] = {}
-        """Position of each group's last record in the present coordinator epoch."""
+        """By group id, the position of the group's last record in the present coordinator epoch."""
         self._epoch_of_positions = 0
         self._current: ObservedExchange | None = None
-        """The exchange whose command is being handled."""
+        """The exchange whose command is being handled; None between commands."""
         self._known_position = 0
-        """The journal's last position when it was last attributed to a group."""
+        """The journal's last position when it was last read: records after it belong to the present command."""
 
     # CoordinatorObserver
 
@@ -124,7 +124,7 @@ class ObservedCoordinator:
         exchange.outcome = ExchangeOutcome.RESPONDED
 
     def _finalize(self, exchange: ObservedExchange) -> None:
-        """Note the group that a command has led to.
+        """Set `after` of an exchange: the group as its command has left it.
 
         A response may lead to the next command while this one is still being handled; the next command's effects do
         not belong to this one.
@@ -135,7 +135,10 @@ class ObservedCoordinator:
             exchange.require(exchange.after, self._last_position(exchange.group_id))
 
     def _last_position(self, group_id: str) -> int:
-        """Position of the group's last record: what the present command has queued belongs to its group."""
+        """Position of the group's last record, 0 if it has none.
+
+        The journal counts for all groups: records that the present command has queued are attributed to its group.
+        """
         if self._epoch_of_positions != self.coordinator.coordinator_epoch:
             self._last_positions.clear()
             self._epoch_of_positions = self.coordinator.coordinator_epoch

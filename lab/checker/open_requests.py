@@ -1,4 +1,4 @@
-"""Requests that have no response yet: held ones, ones that wait for Kafka's log, and ones that are due."""
+"""Requests without a response: held ones, ones that wait for Kafka's log, and ones whose response has to come next."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ class OpenRequests:
     def __init__(self) -> None:
         self._held: dict[str, dict[ResponseKey, ObservedExchange]] = {}
         self._awaiting_log: dict[str, list[tuple[int, ObservedExchange]]] = {}
-        """Each with the number of the pending append that it waits for."""
+        """By group id, the requests that wait for Kafka's log, each with the number of its pending append."""
         self._due: list[ObservedExchange] = []
 
     def add(self, exchange: ObservedExchange) -> None:
@@ -32,7 +32,10 @@ class OpenRequests:
             self._due.append(exchange)
 
     def on_group_change(self, exchange: ObservedExchange) -> None:
-        """Take the change of a group: requests that it holds no longer must be answered once the change is durable."""
+        """Compare the held requests of a group with its new state.
+
+        One that the group holds no longer must get its response as soon as the change is durable.
+        """
         if exchange.group_id in self._awaiting_log:
             self._release_after_log(exchange)
         held = self._held.get(exchange.group_id)
@@ -73,7 +76,10 @@ class OpenRequests:
             self._due.append(request)
 
     def overdue(self, position: int) -> Iterator[ObservedExchange]:
-        """Requests without a response although everything up to `position` is durable; each is named once."""
+        """Yield each request that has no response although everything that it depends on, up to `position`, is durable.
+
+        A request is yielded once.
+        """
         due, self._due = self._due, []
         for exchange in due:
             if exchange.is_open:
@@ -83,7 +89,7 @@ class OpenRequests:
                     self._due.append(exchange)
 
     def close(self, outcome: ExchangeOutcome, where: Callable[[ObservedExchange], bool]) -> None:
-        """Give these requests an outcome without a response: none is expected."""
+        """Set the outcome of the open requests that fulfil `where`: no response to them is expected any more."""
         requests = [
             *self._due,
             *(each for held in self._held.values() for each in held.values()),
@@ -95,7 +101,7 @@ class OpenRequests:
 
 
 def response_key(exchange: ObservedExchange) -> ResponseKey | None:
-    """The key under which the response would be held."""
+    """The key under which a coordinator would hold the response; None for a command whose response is never held."""
     command = exchange.command
     if isinstance(command, c.JoinGroup):
         return AwaitedResponse.JOIN, command.member_id or command.new_member_id
@@ -121,7 +127,7 @@ def may_have_released(before: Group, after: Group) -> bool:
 
 
 def member_was_replaced(request: ObservedExchange, group: Group) -> bool:
-    """Whether a static member was replaced by another process; the old one then gets a response."""
+    """Whether another process with the same group instance id has replaced the static member that sent the request."""
     assert request.held_under is not None
     member = request.after.members.get(request.held_under[1])
     return member is not None and member.instance_id in group.static_members

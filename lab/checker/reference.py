@@ -1,4 +1,4 @@
-"""Every invariant that a run checks, with its explanation: for `regroup chaos words` and for the documentation."""
+"""Lists every invariant that a run checks, with its explanation, for `regroup chaos words` and the documentation."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from regroup.lab.checker.checker import FULL_REPLAY
 
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
-    """By subject, the sentence of each invariant and what there is to add to it."""
+    """By subject (`Deadlines`, `Members` …), the sentence of each invariant and its explanation, which may be empty."""
     by_command = [each for some in c.RESPONSE_INVARIANTS_BY_COMMAND.values() for each in some]
     exchanges: list[Callable[..., Any]] = [
         c.a_request_has_at_most_one_response,

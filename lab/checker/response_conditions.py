@@ -1,4 +1,4 @@
-"""Conditions of the response table: on a request, and on its group as it was before the request.
+"""The conditions in the response table: each is a function of a request and of its group before the request.
 
 They state the protocol once more, without the code that decides.
 """
@@ -12,7 +12,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 
 
 class RequestedPartition(NamedTuple):
-    """One partition of an OffsetFetch."""
+    """One partition of an OffsetFetch request."""
 
     topic: str
     partition: int
@@ -20,7 +20,7 @@ class RequestedPartition(NamedTuple):
 
 
 class RequestedTopic(NamedTuple):
-    """One topic of an OffsetDelete."""
+    """One topic of an OffsetDelete request."""
 
     topic: str
 
@@ -33,7 +33,10 @@ class Condition(NamedTuple):
 
 
 def _exceeds_max_size(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
-    """KIP-389: in PreparingRebalance Kafka counts the members that have joined, in later states all members."""
+    """Whether a new member would exceed `group.max.size`.
+
+    KIP-389: in PreparingRebalance Kafka counts the members that have joined, in other states all members.
+    """
     if len(group.members) < settings.group_max_size or group.state in (GroupState.EMPTY, GroupState.DEAD):
         return False
     if group.state is not GroupState.PREPARING_REBALANCE:
@@ -95,7 +98,7 @@ def _has_another_member_under_its_instance_id(settings: CoordinatorSettings, gro
 
 
 def _when(text: str, holds: Callable[[Group, Any], bool]) -> Condition:
-    """A condition that does not depend on settings."""
+    """Make a condition that does not depend on settings from its text and its function of group and request."""
     return Condition(text, lambda settings, group, asked: holds(group, asked))
 
 

@@ -28,13 +28,16 @@ class TableOutcome(Enum):
 
 
 Cell: TypeAlias = tuple[E | TableOutcome, ...]
-"""Everything that is permitted."""
+"""The outcomes that the table permits for one request in one state."""
 
 HELD: Final[Cell] = (TableOutcome.HELD,)
 HELD_OR_NEXT: Final[Cell] = (TableOutcome.HELD, TableOutcome.NEXT_GENERATION)
-"""Held; or the next generation at once, if this was the last member to join."""
+"""The response is held, or has the next generation at once because this was the last member to join."""
 ANY_JOIN: Final[Cell] = (*HELD_OR_NEXT, E.NONE)
-"""The choice of the protocol decides whether there is a rebalance."""
+"""Any outcome of an accepted JoinGroup: `HELD_OR_NEXT`, or the present generation.
+
+Which one is right depends on the selected protocol, which the table does not repeat.
+"""
 OK: Final[Cell] = (E.NONE,)
 UNKNOWN: Final[Cell] = (E.UNKNOWN_MEMBER_ID,)
 REBALANCE: Final[Cell] = (E.REBALANCE_IN_PROGRESS,)
@@ -50,7 +53,7 @@ STATES: Final = (
     GroupState.COMPLETING_REBALANCE,
     GroupState.STABLE,
 )
-"""The columns. Dead stands for no group."""
+"""The states of the table's columns, in their order. Dead stands for a group that does not exist."""
 
 
 class ResponseRow(NamedTuple):
@@ -179,12 +182,14 @@ AFTER_HOLD: Final[dict[AwaitedResponse, Cell]] = {
     AwaitedResponse.JOIN: (E.NONE, E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID),
     AwaitedResponse.SYNC: (E.NONE, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID, *FAILED_APPEND_ERRORS),
 }
-"""The responses with which a hold can end: the phase is over, the member was removed or the next rebalance begins,
-another process has replaced the member, or Kafka's own log fails to append the assignment. The held SyncGroup of a
-member that is removed gets no response at all."""
+"""The responses that a held request may get, by its type.
+
+The phase is over, the member was removed, the next rebalance begins, another process has replaced the member, or
+Kafka's log fails to append the assignment. The held SyncGroup of a member that is removed gets no response at all.
+"""
 
 UNAVAILABLE_ERRORS: Final = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR)
-"""Errors from a coordinator that does not run, loads, or has resigned."""
+"""Errors of a coordinator that refuses every request: it loads, does not run, or is not the coordinator."""
 
 _ROWS_BY_REQUEST: Final[dict[type[Any], list[ResponseRow]]] = {}
 for _row in ROWS:
@@ -200,7 +205,7 @@ def find_row(settings: CoordinatorSettings, group: Group, asked: Any) -> Respons
 
 
 def may_be_held(settings: CoordinatorSettings, group: Group, command: c.Command) -> bool:
-    """Whether the response to this command may be held."""
+    """Whether the table permits the coordinator to hold the response to this command."""
     return TableOutcome.HELD in find_row(settings, group, command).cell(group.state)
 
 
@@ -219,7 +224,10 @@ def table_violation(settings: CoordinatorSettings, group: Group, command: c.Comm
 def response_parts(
     settings: CoordinatorSettings, group: Group, command: c.Command, response: Any
 ) -> Iterator[tuple[Any, int | TableOutcome]]:
-    """The command and its parts, each with its outcome. Parts of a commit count where the whole is accepted."""
+    """Yield the command with its outcome, and each part of it (partition, topic or member) with its error code.
+
+    The partitions of a commit are looked up in the table only if the commit as a whole is accepted.
+    """
     match command:
         case c.JoinGroup() if response.error_code == 0 and response.generation_id != group.generation_id:
             yield command, TableOutcome.NEXT_GENERATION
@@ -246,7 +254,10 @@ def response_parts(
 
 
 def leaving_members(group: Group, command: c.LeaveGroup, response: Any) -> Iterator[tuple[c.LeavingMember, int]]:
-    """Each leaving member with its error code; one that is named twice counts once, since it is removed by then."""
+    """Yield each leaving member of a LeaveGroup with its error code.
+
+    A member that is named twice is yielded once: the second entry finds it removed already.
+    """
     seen: set[str | None] = set()
     for leaving, left in zip(command.members, response.members, strict=False):
         member_id = leaving.member_id or group.static_members.get(leaving.group_instance_id or "")

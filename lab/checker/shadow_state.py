@@ -1,6 +1,6 @@
-"""The groups as a reader of the store would see them: a second state, evolved from the stored records.
+"""The groups that the stored records add up to: a second state, to be compared with that of the coordinators.
 
-    shadow.apply(records, last_position)        # from the store's append, before the coordinator knows of it
+    shadow.apply(records, last_position)        # from the store's append, before the coordinator is notified
     shadow.group("payments")
 
 It evolves through `GroupsVerifier`, so the lab and `regroup verify` check the same invariants, and it reads the
@@ -30,7 +30,7 @@ class ShadowState:
         return self._verifier.groups
 
     def group(self, group_id: str) -> Group:
-        """One group; an empty one if it has no record."""
+        """The group with this id; an empty group if it has no record."""
         return self._verifier.groups.get(group_id) or Group(group_id=group_id)
 
     def apply(self, records: Sequence[NewRecord], last_position: int) -> list[Violation]:
@@ -44,11 +44,11 @@ class ShadowState:
         return violations
 
     def violations_at_end(self) -> list[Violation]:
-        """Violations that only show once the last command is over."""
+        """The violations that need the end of the history: those of the group after its last command."""
         return list(self._verifier.violations_at_end())
 
     def differing_groups(self, records: Iterable[Record]) -> Iterator[str]:
-        """Evolve a whole store again from its first record; yields the groups that come out differently."""
+        """Evolve all records of a store again, and yield the ids of groups that differ from the present ones."""
         groups: dict[str, Group] = {}
         for record in records:
             if record.group is not None:

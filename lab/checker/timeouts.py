@@ -1,7 +1,7 @@
-"""Timeouts: when members were last seen and when phases end, to check that a coordinator waits as long as it should.
+"""Checks timeouts: whether sessions, join phases and sync phases end when they should, and not earlier.
 
-Two clocks are kept apart. How long a member has not been seen goes by the coordinator's clock, which may jump; how late
-a deadline is noticed goes by the run's clock, which never does.
+Two clocks are kept apart. How long a member has not been seen is measured by the coordinator's clock, which may jump;
+how late a deadline is handled, by the run's clock, which never does.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
 
 SLACK_MS = 1_000
-"""A deadline that passed longer ago and has had no effect was missed."""
+"""A deadline that passed more than this long ago without an effect counts as missed."""
 
 
 class TimeoutChecker:
@@ -21,13 +21,13 @@ class TimeoutChecker:
 
     def __init__(self) -> None:
         self.last_seen_ms: dict[MemberId, int] = {}
-        """The last accepted heartbeat or commit, which restarts a session as in Kafka, by the coordinator's clock."""
+        """By member id, when a heartbeat or commit last restarted the session, by the coordinator's clock."""
         self._last_activity_ms: dict[MemberId, int] = {}
-        """The last request or response of any kind, by the run's clock."""
+        """By member id, when any request or response of the member was last seen, by the run's clock."""
         self._last_move_ms: dict[str, int] = {}
-        """The last change of each group's state or generation, by the run's clock."""
+        """By group id, when the group's state or generation last changed, by the run's clock."""
         self._phases: dict[str, tuple[int, int]] = {}
-        """Deadline of each group's phase, by the coordinator's clock and by the run's."""
+        """By group id, the deadline of the present join or sync phase, by the coordinator's clock and by the run's."""
 
     def on_response(self, exchange: ObservedExchange, now_ms: int) -> None:
         """A response leaves: an accepted heartbeat or commit restarts the session."""
@@ -50,7 +50,10 @@ class TimeoutChecker:
             self._last_activity_ms[member_id] = now_ms
 
     def on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
-        """Take the change of a group: note phases that begin; after a load all session timeouts start again."""
+        """Compare a group before and after a command.
+
+        A phase that begins is noted; after a load all session timeouts start again.
+        """
         before, after = exchange.before, exchange.after
         if before.members is not after.members:
             for member_id in after.members:
@@ -94,5 +97,5 @@ def phase_deadline_ms(group: Group) -> int | None:
 
 
 def max_session_timeout_ms(member: Member) -> int:
-    """The session timeout; for a static member that was replaced, the longer one of both processes."""
+    """The session timeout of a member; for a static member that was replaced, the longer one of its two processes."""
     return max(member.profile.session_timeout_ms, member.replaced_session_timeout_ms or 0)

@@ -1,4 +1,4 @@
-"""The plan of a simulation: its members and brokers, and what happens when. Nothing else decides what a run does.
+"""The plan of a simulation: its members and brokers, their settings, and what happens when.
 
 A plan is data. A seed draws one (`lab.search.swarm`), a person writes one as YAML, shrinking takes parts away from one,
 and `lab.simulation.run.play` plays it. The same plan gives the same history, event for event.
@@ -37,6 +37,8 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The assignors that it supports, in the order of preference."""
     instance_id: str | None = None
     """Kafka's `group.instance.id`: with it the member is static."""
+    protocol: str = "classic"
+    """Kafka's `group.protocol`: `classic`, or `consumer` (KIP-848) for a member that reads and commits nothing."""
     session_timeout_ms: int = 45_000
     """Kafka's `session.timeout.ms`."""
     heartbeat_interval_ms: int = 3_000
@@ -58,13 +60,13 @@ class NetworkPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     latency_ms: float = 1.0
-    """The time that each chunk of bytes takes."""
+    """The time that each chunk of bytes takes from host to host."""
     jitter_ms: float = 1.0
-    """By chance up to so much more."""
+    """A random part of up to this time is added to the latency of each chunk."""
     stall_share: float = 0.0
     """The share of chunks (0 to 1) that is lost and sent again."""
     stall_ms: float = 0.0
-    """Such a chunk takes up to so much more."""
+    """A chunk that is lost and sent again takes up to this much longer."""
 
 
 NO_WORKLOAD: Final = Workload()

@@ -1,4 +1,4 @@
-"""All that a scenario file may say, in tables: for `regroup chaos words` and for the documentation.
+"""Lists everything that a scenario file may contain, in tables, for `regroup chaos words` and the documentation.
 
 Words and meanings come from where the lab defines them: templates, docstrings and defaults.
 """
@@ -30,7 +30,7 @@ class ReferenceRow(NamedTuple):
 
 
 class ReferenceTable(NamedTuple):
-    """A kind of words."""
+    """One table of the reference: its title and its rows, for one kind of word."""
 
     title: str
     rows: tuple[ReferenceRow, ...]
@@ -89,7 +89,7 @@ def _value_rows() -> Iterator[ReferenceRow]:
 
 
 def _option_rows(kind: type[Any]) -> Iterator[ReferenceRow]:
-    """Each option with its default. The members and steps of a plan have no default to show."""
+    """A row for each option of a struct, with its default. `members` and `steps` of a plan are shown without one."""
     defaults = write_options(kind(), include_defaults=True)
     for name, meaning in field_meanings(kind).items():
         default = defaults[option_name(name)]
@@ -102,7 +102,7 @@ def _default(value: Any) -> str:
 
 
 def field_meanings(kind: type[Any]) -> dict[str, str]:
-    """The fields of a class, each with the first paragraph of the docstring behind it."""
+    """By field of a class, the first paragraph of the string that follows the field in the source."""
     assert is_dataclass(kind) or hasattr(kind, "__struct_fields__")
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
@@ -118,6 +118,6 @@ def field_meanings(kind: type[Any]) -> dict[str, str]:
 
 
 def _summary(kind: type[Any]) -> str:
-    """The first paragraph of a docstring, as one line, with the names of values in capitals."""
+    """The first paragraph of a class's docstring on one line, with the names of its fields in capitals."""
     text = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
     return re.sub(r"`(\w+)`", lambda name: _capitals(name[1]) if name[1] in PLACEHOLDERS else name[0], text)

@@ -1,4 +1,4 @@
-"""Scenarios as files: those that come with the lab, by their names, and a user's own.
+"""Finds and reads scenario files: those that come with the lab, by their names, and a user's own.
 
 scenario_names()                          ("coordinator-crashes-mid-rebalance", …)
 scenario("first-join")                    its SimulationPlan
@@ -26,7 +26,7 @@ def scenario_names() -> tuple[str, ...]:
 
 
 def scenario_text(name: str) -> str:
-    """The file of a scenario, with the comment that explains it. ValueError for an unknown name."""
+    """The YAML text of a scenario, with the comment that explains it. Raises ValueError for an unknown name."""
     if name not in scenario_names():
         nearest = get_close_matches(name, scenario_names(), n=1, cutoff=0.4)
         hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(scenario_names())}"
@@ -35,12 +35,15 @@ def scenario_text(name: str) -> str:
 
 
 def scenario(name: str) -> SimulationPlan:
-    """The plan of a scenario. ValueError for an unknown name."""
+    """The plan of a scenario. Raises ValueError for an unknown name."""
     return read_plan(scenario_text(name))
 
 
 def find_plan(name_or_file: str) -> SimulationPlan:
-    """The plan in the file of this name, if there is one, or else of the scenario. ValueError says what is wrong."""
+    """The plan in the file of this name or, if there is no such file, of the scenario of this name.
+
+    Raises ValueError, whose message says what is wrong.
+    """
     path = Path(name_or_file)
     if not path.is_file():
         if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:

@@ -1,4 +1,4 @@
-"""Sentences that can be parsed as well as printed, each from one template.
+"""Sentences of scenarios, each with a template by which it is both parsed and printed.
 
     pauses = Template("{member} pauses for {duration_ms}")
     pauses.format({"member": "anna", "duration_ms": 20_000})     "anna pauses for 20s"
@@ -32,7 +32,7 @@ class Placeholder:
     format: Callable[[Any], str] = str
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text may stand in this place."""
+        """Whether the whole text is a value of this placeholder."""
         return re.fullmatch(self.pattern, text, re.ASCII) is not None
 
 
@@ -41,7 +41,7 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """`anna`, `anna and ben`, `anna, ben and carla`."""
+    """Write names as a list in words: `anna`, `anna and ben`, `anna, ben and carla`."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -104,7 +104,7 @@ PLACEHOLDERS: Final[dict[str, Placeholder]] = {
     "jitter_ms": DURATION,
     "offset_ms": SIGNED_DURATION,
 }
-"""The placeholder of each name in a template."""
+"""The placeholder for each name that a template may have in braces."""
 
 _NAME_IN_BRACES: Final = re.compile(r"\{(\w+)\}")
 _SINGULAR: Final = re.compile(r"\b1( [\w-]+)\(s\)")
@@ -129,7 +129,7 @@ class Template:
         object.__setattr__(self, "_pattern", re.compile(pattern, re.ASCII))
 
     def format(self, values: Mapping[str, Any]) -> str:
-        """The sentence with these values; values that it does not name are ignored."""
+        """The sentence with these values. Values whose name is not in the template are ignored."""
         filled = _NAME_IN_BRACES.sub(lambda name: PLACEHOLDERS[name[1]].format(values[name[1]]), self.text)
         return _SINGULAR.sub(r"1\1", filled).replace("(s)", "s")
 
@@ -141,7 +141,7 @@ class Template:
         return {name: PLACEHOLDERS[name].parse(text) for name, text in match.groupdict().items()}
 
     def example(self) -> str:
-        """A sentence of this template."""
+        """A sentence of this template with the example value of each placeholder."""
         return self.format({name: PLACEHOLDERS[name].example for name in self.names})
 
 
@@ -192,7 +192,7 @@ RENAMED_PHRASES: Final = {
     "is stable": "is Stable",
     "is empty": "is Empty",
 }
-"""Phrases of the first version's scenarios, and what replaces them."""
+"""Phrases of the first scenario format, which are not parsed any more, and the phrase that replaces each."""
 
 
 def hint_for(sentence: str, templates: Iterable[Template]) -> str:

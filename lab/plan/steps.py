@@ -1,4 +1,5 @@
-"""The steps of a plan: what can happen and what can be expected. Each is a value that prints and parses as a sentence.
+"""The steps of a plan: what can happen to members, brokers, network, disk and topics. Each is a value that prints and
+parses as a sentence.
 
     parse_step("ben pauses for 20s")                      Pauses(member="ben", duration_ms=20000)
     str(Pauses(member="ben", duration_ms=20_000))         "ben pauses for 20s"
@@ -22,7 +23,7 @@ from regroup.lab.plan.sentences import (
 ALL_HOSTS: Final = "all hosts"
 ALL_BROKERS: Final = "the brokers"
 BROKER_PREFIX: Final = "broker "
-"""Begins the name of a broker's host; its node id follows."""
+"""A broker's host is called by this prefix and its node id: `broker 0`."""
 
 # -- members
 
@@ -65,7 +66,7 @@ class Restarts(Sentence, frozen=True):
 
 
 class RestartsWithoutInstanceId(Sentence, frozen=True):
-    """The same, but a static member becomes a dynamic one."""
+    """A consumer crashes and starts again after `delay_ms`; a static member becomes a dynamic one."""
 
     templates = ("{member} restarts without its instance id after {delay_ms}",)
     member: str
@@ -161,7 +162,9 @@ class BrokersCrash(Sentence, frozen=True):
 
 
 class PowerFails(Sentence, frozen=True):
-    """The same, but connections are not closed, so clients do not notice, and unsynced writes are lost."""
+    """The brokers' process ends for `duration_ms` as in a power failure: no connection is closed, unsynced writes are
+    lost.
+    """
 
     templates = ("the power fails for {duration_ms}",)
     duration_ms: int
@@ -253,7 +256,7 @@ STEP_TYPES: Final[tuple[type[SimulationStep], ...]] = get_args(SimulationStep)
 
 
 def parse_step(text: str) -> SimulationStep:
-    """The step of a sentence. ValueError if there is no such step; the message says what to write."""
+    """Parse a sentence as a step. Raises ValueError if there is no such step; the message says what to write."""
     sentence = " ".join(text.split())
     for kind in STEP_TYPES:
         for template in templates_of(kind):

@@ -18,10 +18,10 @@ from regroup.notation.durations import format_duration, parse_duration_ms
 
 
 class StepTrigger(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`delay_ms` after the start, or after the first occurrence of a milestone."""
+    """When a step happens: `delay_ms` after the start of the run, or after the first occurrence of a milestone."""
 
     milestone: str = ""
-    """Empty for the start."""
+    """The sentence of the milestone; empty if `delay_ms` counts from the start of the run."""
     delay_ms: int = 0
 
     def __str__(self) -> str:
@@ -53,7 +53,10 @@ _TRIGGER: Final = re.compile(r"at (?P<at>\S+)|(?:(?P<delay>\S+) )?after (?P<mile
 
 
 def check_milestone(text: str) -> str:
-    """The milestone with single blanks. ValueError if there is no such milestone; the message says what to write."""
+    """Return the milestone with single blanks between its words.
+
+    Raises ValueError if there is no such milestone; the message says what to write.
+    """
     milestone = " ".join(text.split())
     if any(template.parse(milestone) is not None for template in MILESTONES):
         return milestone
@@ -61,13 +64,16 @@ def check_milestone(text: str) -> str:
 
 
 def milestone_members(milestone: str) -> tuple[str, ...]:
-    """The members that a milestone names."""
+    """The names of the members in the sentence of a milestone, in the order of the sentence."""
     values = next((values for template in MILESTONES if (values := template.parse(milestone)) is not None), {})
     return tuple(value for name, value in values.items() if PLACEHOLDERS[name] is MEMBER_NAME)
 
 
 def parse_trigger(text: str) -> StepTrigger:
-    """`at 20s`, `after anna has joined` or `5s after anna has joined`. ValueError says what is wrong."""
+    """Parse a trigger: `at 20s`, `after anna has joined` or `5s after anna has joined`.
+
+    Raises ValueError, whose message says what is wrong.
+    """
     match = _TRIGGER.fullmatch(" ".join(text.split()))
     if match is None:
         raise ValueError(f"invalid trigger: {text!r}; write for example 'at 20s' or '5s after the group is Stable'")

@@ -23,8 +23,12 @@ from regroup.lab.plan.triggers import check_milestone, milestone_members
 from regroup.lab.plan.yaml_options import option_name
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import parse_fault
+from regroup.members.runtime.consumer_protocol_member import FAULTS
 from regroup.notation.durations import format_duration
 
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+PROTOCOLS: Final = (CLASSIC, CONSUMER)
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
 
 
@@ -38,7 +42,7 @@ class PlanProblem(NamedTuple):
 
 
 def check_plan(plan: SimulationPlan) -> None:
-    """ValueError if the plan cannot be played; the message says what to write."""
+    """Raise ValueError if the plan cannot be played. The message says what to write."""
     for problem in plan_problems(plan):
         raise ValueError(problem.text)
 
@@ -55,8 +59,13 @@ def plan_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
 
 
 def _number_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
-    for setting, value in plan.settings.items():
-        yield from _raised_by(setting, CoordinatorSettings.from_texts, {setting: str(value)})
+    texts = {setting: str(value) for setting, value in plan.settings.items()}
+    together = list(_raised_by("settings", CoordinatorSettings.from_texts, texts))
+    if together:  # some settings are limits of others, so one that is wrong alone may be right beside the others
+        alone = [
+            each for name in texts for each in _raised_by(name, CoordinatorSettings.from_texts, {name: texts[name]})
+        ]
+        yield from alone or together
     if plan.brokers < 1:
         yield PlanProblem("brokers", f"invalid number of brokers: {plan.brokers}; at least 1 is needed")
     for topic, partitions in plan.topics.items():
@@ -78,8 +87,21 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield from _raised_by(fault, parse_fault, fault)
     for assignor in planned.assignors:
         yield from _raised_by(assignor, assignor_named, assignor)
+    if planned.protocol not in PROTOCOLS:
+        yield PlanProblem("protocol", f"unknown protocol: {planned.protocol!r}; write {' or '.join(PROTOCOLS)}")
+    elif planned.protocol == CONSUMER:
+        yield from _consumer_protocol_problems(name, planned)
     for problem in _raised_by(name, consumer_settings, name, planned):
         yield problem._replace(text=_FIELD_IN_MS.sub(_as_option, problem.text))
+
+
+def _consumer_protocol_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
+    if planned.instance_id is not None:
+        yield PlanProblem(name, f"{name} has the protocol consumer, and cannot be static in a simulation")
+    for fault in planned.faults:
+        if parse_fault(fault).kind not in FAULTS:
+            known = ", ".join(kind.value for kind in FAULTS)
+            yield PlanProblem(fault, f"{name} has the protocol consumer, and its faults can be {known}; not {fault}")
 
 
 def invalid_member_name(name: str) -> str:
@@ -91,12 +113,12 @@ def invalid_member_name(name: str) -> str:
 
 
 def _as_option(field: re.Match[str]) -> str:
-    """`heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
+    """Write a field as a scenario does: `heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
     return f"{option_name(field[1])} ({format_duration(int(field[2]), with_fractions=True)})"
 
 
 def consumer_settings(name: str, planned: MemberPlan) -> ConsumerSettings:
-    """The configuration of a member. ValueError if no consumer could work with it."""
+    """The consumer's configuration of a planned member. Raises ValueError if no consumer could work with it."""
     return ConsumerSettings(
         group_id=planned.group,
         client_id=name,

@@ -1,4 +1,4 @@
-"""Plans as YAML.
+"""Plans as YAML: reads a scenario file and writes one.
 
     scenario: The leader crashes between its JoinGroup response and its SyncGroup
     topics: {orders: 4}
@@ -31,7 +31,7 @@ from regroup.notation.yaml_keys import UniqueKeyLoader
 __all__ = ["InvalidScenario", "read_plan", "write_plan"]
 
 _LAST_OPTIONS: Final = {"members": 1, "steps": 2, "faults end at": 3, "recovers within": 4}
-"""Options that are written last, in this order."""
+"""The options that are written last, by their order; all others come before them in the order of the plan's fields."""
 
 
 class InvalidScenario(ValueError):
@@ -131,7 +131,7 @@ def _parse(parse: Any, text: object) -> Any:
 
 
 def _about(text: str, word: str, problem: str) -> str:
-    """The problem, with the first line that has the word and is not a comment."""
+    """The message of a problem, with the first line of the text that has the word and is not a comment."""
     whole_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
     lines = [line for line in enumerate(text.splitlines()) if word and not line[1].lstrip().startswith("#")]
     number = next((number for number, line in lines if whole_word.search(line)), None)
@@ -148,15 +148,15 @@ def _at_line(text: str, number: int, problem: str) -> str:
 
 
 class _Flow(dict[str, Any]):
-    """A mapping that is written on one line."""
+    """A mapping that YAML writes on one line, in braces."""
 
 
 class _FlowList(list[str]):
-    """A list that is written on one line."""
+    """A list that YAML writes on one line, in brackets."""
 
 
 def _write_steps(steps: tuple[PlannedStep, ...]) -> Iterator[dict[str, Any]]:
-    """One line for successive steps with the same trigger."""
+    """Write the steps as a list; successive steps with the same trigger share one entry."""
     for trigger, together in groupby(steps, key=lambda planned: planned.trigger):
         sentences = [str(planned.step) for planned in together]
         yield {str(trigger): _FlowList(sentences) if len(sentences) > 1 else sentences[0]}

@@ -1,4 +1,4 @@
-"""Structs as people write their fields in YAML: `session timeout: 10s` for `session_timeout_ms=10_000`.
+"""Reads and writes structs as YAML mappings: `session timeout: 10s` for `session_timeout_ms=10_000`.
 
     write_options(MemberPlan(session_timeout_ms=10_000))      {"session timeout": "10s"}
     read_options(MemberPlan, {"session timeout": "10s"})      {"session_timeout_ms": 10000}
@@ -21,14 +21,14 @@ OPTION_NAMES: Final = {
     "faults_end_ms": "faults end at",
     "recovery_timeout_ms": "recovers within",
 }
-"""Fields whose options have other names."""
+"""By field, the option for it, where that is not the name of the field with blanks and without its unit."""
 _RENAMED_OPTIONS: Final = {
     "story": "scenario",
     "happenings": "steps",
     "habits": "faults",
     "well again within": "recovers within",
 }
-"""Options of the first version's scenarios, and what replaces them."""
+"""Options of the first scenario format, which are not read any more, and the option that replaces each."""
 _EXPECTED: Final[dict[object, str]] = {
     int: "a whole number",
     float: "a number",
@@ -50,7 +50,7 @@ class InvalidScenarioOption(ValueError):
 
 
 def option_name(field: str) -> str:
-    """The option of a field: its name with blanks, without the unit."""
+    """The option that stands for a field: the field's name with blanks, without the unit."""
     return OPTION_NAMES.get(field) or field.removesuffix("_ms").replace("_", " ")
 
 

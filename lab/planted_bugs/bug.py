@@ -1,4 +1,4 @@
-"""A planted bug: one behaviour that is wrong while a `with` block lasts. The product has no hooks for it.
+"""Planted bugs: each makes one behaviour of the product wrong while a `with` block lasts, by replacing functions.
 
 @planted_bug
 def sync_ignores_the_generation() -> BugContext:
@@ -25,22 +25,25 @@ BugContext: TypeAlias = AbstractContextManager[Any]
 
 @dataclass(frozen=True, slots=True)
 class PlantedBug:
-    """A bug that can be planted."""
+    """A bug by its name, with the sentence that describes it and the function that plants it."""
 
     name: str
     sentence: str
-    """The wrong behaviour."""
+    """What the product does wrong while the bug is planted."""
     plant: Callable[[], BugContext]
-    """Plants the bug until the returned context ends."""
+    """Returns a context manager: the bug is planted while its `with` block lasts."""
 
 
 def planted_bug(plant: Callable[[], BugContext]) -> PlantedBug:
-    """Make a bug of a function: its name is the bug's name, its docstring the sentence."""
+    """Decorate a function that plants a bug: its name is the bug's name, its docstring the bug's sentence."""
     return PlantedBug(plant.__name__.replace("_", "-"), " ".join((plant.__doc__ or "").split()), plant)
 
 
 def patch_attribute(owner: object, name: str, wrong: object) -> BugContext:
-    """Replace an attribute of the module or class that looks it up, which may not be the one that defines it."""
+    """Replace an attribute of a module or class while the context lasts.
+
+    `owner` is the one that looks the name up when it runs; it may have imported it from elsewhere.
+    """
     return patch.object(owner, name, wrong)
 
 
@@ -56,7 +59,7 @@ def patch_evolver(event: type[Event], wrong: Callable[..., Any]) -> BugContext:
 
 @contextmanager
 def combine(*contexts: BugContext) -> Iterator[None]:
-    """Several patches that make one bug."""
+    """One context manager for several patches that together make one bug."""
     with ExitStack() as stack:
         for context in contexts:
             stack.enter_context(context)

@@ -9,7 +9,7 @@ from regroup.lab.planted_bugs.bug import PlantedBug
 
 
 class UnknownBug(ValueError):
-    """There is no planted bug of this name; the message has a similar one."""
+    """Raised for a name that no planted bug has; the message names the bug with the most similar name."""
 
 
 def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
@@ -21,7 +21,7 @@ BUGS: Final[dict[str, PlantedBug]] = bugs_in(joining, syncing, staying, durabili
 
 
 def bug_named(name: str) -> PlantedBug:
-    """The bug of this name. Raises UnknownBug."""
+    """The planted bug of this name. Raises UnknownBug if there is none."""
     if name in BUGS:
         return BUGS[name]
     nearest = get_close_matches(name, BUGS, n=1)

@@ -115,7 +115,7 @@ def pending_member_never_expires() -> BugContext:
 
 
 def without_deadline_of(kind: DeadlineKind) -> BugContext:
-    """Deadlines of this kind never pass."""
+    """A bug by which the coordinator sets no timer for deadlines of this kind."""
 
     def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
         others = (each for each in deadlines.deadlines(group, last_seen_ms) if each.kind is not kind)

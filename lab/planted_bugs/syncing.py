@@ -39,7 +39,7 @@ def follower_gets_its_former_assignment() -> BugContext:
 
 
 def _respond_early(response: Callable[[Group, MemberId], SyncGroupResponse]) -> Callable[..., Decision]:
-    """A handler that does not wait for the leader."""
+    """A handler of SyncGroup that sends this response at once, instead of waiting for the leader's assignment."""
 
     def sync_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
         group = decision.group

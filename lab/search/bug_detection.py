@@ -23,7 +23,7 @@ _LIGHT_WORKLOAD: Final = Workload(records_per_s=0.5)
 
 @dataclass(frozen=True, slots=True)
 class BugDetection:
-    """The result of a hunt for one bug."""
+    """The result of a hunt for one planted bug: the first seed that shows it, and the smallest plan that does."""
 
     bug: str
     seeds: int
@@ -31,13 +31,13 @@ class BugDetection:
     finding: Finding | None = None
     """The first seed that shows the bug; None if none did."""
     plan: SimulationPlan | None = None
-    """The smallest plan that shows the bug."""
+    """The smallest plan that shows the bug; None if none did."""
     runs: int = 0
-    """Number of runs for shrinking."""
+    """How many runs were made to shrink the plan."""
 
 
 def plan_size(plan: SimulationPlan) -> str:
-    """`2 members, 3 steps`."""
+    """The size of a plan in words: `2 members, 3 steps`."""
     return f"{_count(len(plan.members), 'member')}, {_count(len(plan.steps), 'step')}"
 
 
@@ -46,7 +46,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def draw_small_plan(seed: int) -> SimulationPlan:
-    """Draw a plan with at most four members whose assignors are sound.
+    """Draw a plan for bug detection, with at most four members whose assignors are sound.
 
     Groups with unsound assignors rebalance without end, and fewer invariants can be checked. Most runs are short. Every
     third is long, and has no records, since those cost most. In every fifth, sessions are longer than rebalances, so
@@ -69,13 +69,16 @@ def draw_small_plan(seed: int) -> SimulationPlan:
 
 
 def find_with_bug(seed: int, *, draw: Callable[[int], SimulationPlan], bug: str) -> Finding | None:
-    """The finding of a seed with the bug, provided that there is none without the bug."""
+    """Play the plan of a seed with a planted bug and, if that fails, without it.
+
+    Returns the finding with the bug; None if nothing fails, or if the plan fails without the bug, too.
+    """
     finding = run_seed(seed, draw=draw, bug=bug)
     return finding if finding and run_seed(seed, draw=draw) is None else None
 
 
 def shows_bug(bug: str, sentence: str) -> FailurePredicate:
-    """Whether a plan violates this sentence with the bug, and nothing without it."""
+    """A predicate of plans: a run with the bug violates this sentence first, and a run without it violates nothing."""
     with_bug = fails_with(sentence, bug)
     return lambda plan: with_bug(plan) and not play(plan).failed
 
@@ -83,7 +86,10 @@ def shows_bug(bug: str, sentence: str) -> FailurePredicate:
 def detect_bug(
     bug: str, draw: Callable[[int], SimulationPlan], *, max_seeds: int = MAX_SEEDS, max_runs: int = MAX_SHRINK_RUNS
 ) -> BugDetection:
-    """Hunt a bug through the seeds from 1 on, and shrink the first plan that shows it; not with `max_runs=0`."""
+    """Play the seeds 1 to `max_seeds` with a planted bug, and shrink the first plan that shows it.
+
+    `max_runs` limits the runs for shrinking; with 0 the plan is not shrunk.
+    """
     findings = hunt(range(1, max_seeds + 1), 1, partial(find_with_bug, draw=draw, bug=bug), stop_at_first=True)
     if not findings.found:
         return BugDetection(bug, findings.played)
@@ -93,6 +99,6 @@ def detect_bug(
 
 
 def with_title(plan: SimulationPlan, finding: Finding, bug: str = "") -> SimulationPlan:
-    """A shrunk plan whose title says what it shows."""
+    """A shrunk plan with a title that says what it shows: the violated sentence, the seed and the planted bug."""
     with_bug = f" with the bug {bug}" if bug else ""
     return replace(plan, title=f"Shrunk from seed {finding.seed}{with_bug}: {finding.sentence}")

@@ -1,4 +1,4 @@
-"""Many seeds, over many processes: which of them fail, and with which sentences.
+"""Plays many seeds in several processes, and collects which of them fail, and with which sentences.
 
     findings = hunt(range(1, 1001), 2, partial(run_seed, draw=draw_plan))
     for sentence, found in findings.by_sentence.items():
@@ -19,15 +19,18 @@ from typing import Final, TypeAlias
 from regroup.lab.search.seed_run import Finding
 
 SEEDS_PER_TASK: Final = 8
-"""Seeds that a process plays before it returns their results."""
+"""How many seeds a process plays before it returns their results."""
 EXIT_NOTHING_FOUND: Final = 0
 EXIT_VIOLATION: Final = 1
-"""An invariant or an expectation does not hold."""
+"""Exit code of a hunt in which an invariant or an expectation does not hold."""
 EXIT_NOT_RECOVERED: Final = 3
-"""Nothing else is violated than that groups did not recover in time."""
+"""Exit code of a hunt whose only violations are that groups did not recover in time."""
 
 PlaySeed: TypeAlias = Callable[[int], Finding | None]
-"""Plays a seed. It is sent to other processes, so it is a module's function or a partial of one."""
+"""A function that plays the plan of a seed, and returns its finding; None if nothing is violated.
+
+It is pickled for other processes, so it must be a function of a module, or a partial of one.
+"""
 
 
 @dataclass(slots=True)
@@ -49,14 +52,17 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of a command that has found this."""
+        """The exit code for these findings.
+
+        It is `EXIT_VIOLATION` or `EXIT_NOT_RECOVERED`; if nothing was found, `EXIT_NOTHING_FOUND`.
+        """
         if not self.found:
             return EXIT_NOTHING_FOUND
         return EXIT_NOT_RECOVERED if all(each.is_recovery_failure for each in self.found) else EXIT_VIOLATION
 
 
 OnHuntProgress: TypeAlias = Callable[[Findings], None]
-"""Called after every seed."""
+"""Called after every seed with the findings so far."""
 
 
 def hunt(
@@ -67,7 +73,10 @@ def hunt(
     stop_at_first: bool = False,
     on_progress: OnHuntProgress = lambda findings: None,
 ) -> Findings:
-    """Play all seeds, or up to the first that fails. Ctrl-C ends it with what was found so far."""
+    """Play the plans of all seeds, or up to the first that fails; returns what was found.
+
+    Ctrl-C ends the hunt: it then returns the findings so far.
+    """
     findings = Findings()
     try:
         with closing(_play_seeds(seeds, jobs, play_seed)) as results:
@@ -84,7 +93,7 @@ def hunt(
 
 
 def _play_seeds(seeds: Sequence[int], jobs: int, play_seed: PlaySeed) -> Generator[Finding | None, None, None]:
-    """The result of each seed, in order. One job needs no other process."""
+    """Yield the result of each seed, in the order of the seeds. One job runs in this process."""
     if min(jobs, len(seeds)) <= 1:
         yield from map(play_seed, seeds)
         return

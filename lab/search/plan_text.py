@@ -1,4 +1,4 @@
-"""A plan as text: what `regroup chaos run --seed 7` prints first."""
+"""A plan as text for the terminal: what `regroup chaos run --seed 7` prints first."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""One run as a question: does it fail, and with which sentence? With a planted bug, if asked.
+"""Runs the plan of a seed and returns its first violation, with a planted bug if one is named.
 
 finding = run_seed(7, draw=draw_plan)
 result = shrink(plan, fails_with(finding.sentence))
@@ -18,17 +18,20 @@ from regroup.lab.simulation.run import RunOutcome, play
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A seed that fails: the sentence and the detail of its first violation."""
+    """A seed whose run has a violation: the sentence and the detail of the first one."""
 
     seed: int
     sentence: str
     detail: str
     is_recovery_failure: bool = False
-    """Nothing else is violated than that the groups did not recover in time."""
+    """Whether the run's only violation is that groups did not recover in time."""
 
 
 def plant_bug(name: str) -> BugContext:
-    """The bug of this name, planted while a block lasts; no bug for an empty name. UnknownBug for an unknown one."""
+    """A context manager that plants the bug of this name; with an empty name it does nothing.
+
+    Raises UnknownBug if there is no such bug.
+    """
     return bug_named(name).plant() if name else nullcontext()
 
 
@@ -42,13 +45,19 @@ def finding_of(outcome: RunOutcome) -> Finding | None:
 
 
 def run_seed(seed: int, *, draw: Callable[[int], SimulationPlan], bug: str = "") -> Finding | None:
-    """Draw the plan of a seed and play it."""
+    """Draw the plan of a seed, play it, and return its finding; None if nothing is violated.
+
+    `bug` is planted if given.
+    """
     with plant_bug(bug):
         return finding_of(play(draw(seed)))
 
 
 def fails_with(sentence: str, bug: str = "") -> FailurePredicate:
-    """Whether a plan violates this sentence before any other. A plan that cannot be played does not."""
+    """A predicate of plans for `shrink`: whether a run of the plan violates this sentence before any other.
+
+    It is false for a plan that cannot be played.
+    """
 
     def fails(plan: SimulationPlan) -> bool:
         try:

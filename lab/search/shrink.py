@@ -1,4 +1,4 @@
-"""The smallest plan that still fails, by delta debugging.
+"""Makes a failing plan small: removes parts as long as the plan without them still fails (delta debugging).
 
     result = shrink(plan, fails_with("A request has at most one response."))
     result.plan, result.runs
@@ -26,13 +26,13 @@ DEFAULT_MAX_RUNS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ShrinkResult:
-    """The smallest plan that was found."""
+    """The smallest failing plan that was found, and how."""
 
     plan: SimulationPlan
     runs: int
     """Number of plans played."""
     is_minimal: bool
-    """Whether no single edit makes the plan smaller."""
+    """Whether every single further edit was tried, and none gave a smaller plan that fails."""
 
 
 OnShrinkProgress: TypeAlias = Callable[[SimulationPlan, int], None]
@@ -46,7 +46,7 @@ def shrink(
     max_runs: int = DEFAULT_MAX_RUNS,
     on_progress: OnShrinkProgress = lambda plan, runs: None,
 ) -> ShrinkResult:
-    """Remove from a failing plan what can be removed; `plan` itself is not played again.
+    """Remove from a failing plan what can be removed without making it pass. `plan` itself is not played again.
 
     Deterministic, as long as `fails` is. Ends when no single edit helps, or after `max_runs` runs.
     """
@@ -72,7 +72,7 @@ class _Shrinking:
         return self.runs >= self._max_runs
 
     def try_all_edits(self) -> bool:
-        """Try every edit once. Whether one of them helped."""
+        """Try every edit once, and keep those after which the plan still fails. True if at least one was kept."""
         before = self.plan
         for edits in EDITS:
             for edit in edits(self.plan):
@@ -80,7 +80,10 @@ class _Shrinking:
         return self.plan is not before
 
     def _try(self, candidate: SimulationPlan) -> None:
-        """Keep a plan if it fails; a plan that was tried before is skipped."""
+        """Play a candidate, and make it the smallest plan if it fails.
+
+        One that was tried before is not played again.
+        """
         encoded = msgspec.json.encode(candidate)
         if encoded in self._tried or self.is_out_of_runs:
             return
@@ -100,7 +103,10 @@ Edit: TypeAlias = Callable[[SimulationPlan], SimulationPlan]
 
 
 def fewer_steps(plan: SimulationPlan) -> Iterator[Edit]:
-    """Remove half of the steps, then a quarter, down to one by one; the last first, since late steps matter least."""
+    """Edits that remove a half of the steps, a quarter, and so on down to single steps.
+
+    The last steps come first, since late steps matter least.
+    """
     size = len(plan.steps)
     while size:
         for end in range(len(plan.steps), 0, -size):
@@ -114,7 +120,7 @@ def _without_steps(plan: SimulationPlan, identities: frozenset[int]) -> Simulati
 
 
 def fewer_milestones(plan: SimulationPlan) -> Iterator[Edit]:
-    """Let a step happen at a time, not after a milestone."""
+    """Edits that let a step happen at a time instead of after a milestone."""
     for index, planned in enumerate(plan.steps):
         if planned.trigger.milestone:
             at_a_time = replace(planned, trigger=StepTrigger("", planned.trigger.delay_ms))
@@ -129,7 +135,7 @@ def _with_step(plan: SimulationPlan, index: int, planned: PlannedStep) -> Simula
 
 
 def fewer_members(plan: SimulationPlan) -> Iterator[Edit]:
-    """Remove a member, with the steps that name it."""
+    """Edits that remove a member, with the steps that name it."""
     for name in reversed(list(plan.members)):
         yield partial(_without_member, name=name)
 
@@ -143,7 +149,7 @@ def _without_member(plan: SimulationPlan, name: str) -> SimulationPlan:
 
 
 def _without_name(planned: PlannedStep, name: str) -> PlannedStep | None:
-    """An expectation of several members stays, with the others."""
+    """The step without a member: an expectation of several members keeps the others; None if nothing is left of it."""
     members = [each for each in getattr(planned.step, "members", ()) if each != name]
     named_by_milestone = milestone_members(planned.trigger.milestone)
     if members and name not in named_by_milestone:
@@ -152,7 +158,7 @@ def _without_name(planned: PlannedStep, name: str) -> PlannedStep | None:
 
 
 def plainer_members(plan: SimulationPlan) -> Iterator[Edit]:
-    """Subscribe a member to the first topic only, remove one of its faults, or give it the default of one option."""
+    """Edits that let a member subscribe to the first topic only, remove one of its faults, or reset one option."""
     for name, member in plan.members.items():
         yield partial(_change_member, name=name, change=partial(replace, topics=tuple(plan.topics)[:1]))
         for fault in member.faults:
@@ -175,7 +181,7 @@ def _without_fault(member: MemberPlan, fault: str) -> MemberPlan:
 
 
 def plainer_surroundings(plan: SimulationPlan) -> Iterator[Edit]:
-    """Remove the workload, return to the default network and disk, remove a setting, remove brokers."""
+    """Edits that remove the workload, a setting or brokers, or reset the network or the disk latency to the default."""
     yield partial(replace, workload=NO_WORKLOAD)
     yield partial(replace, network=NetworkPlan())
     yield partial(replace, disk_latency_ms=0.0)
@@ -190,13 +196,13 @@ def _without_setting(plan: SimulationPlan, setting: str) -> SimulationPlan:
 
 
 def _with_brokers(plan: SimulationPlan, brokers: int) -> SimulationPlan:
-    """Steps that name other brokers are removed."""
+    """A plan with at most this many brokers, without the steps that name one of the others."""
     steps = tuple(each for each in plan.steps if all(broker < brokers for broker in brokers_named(each.step)))
     return replace(plan, brokers=min(brokers, plan.brokers), steps=steps)
 
 
 def fewer_partitions(plan: SimulationPlan) -> Iterator[Edit]:
-    """Remove a topic, or partitions of a topic."""
+    """Edits that remove a topic, or partitions of a topic."""
     for topic in reversed(list(plan.topics)):
         yield partial(_without_topic, topic=topic)
     for topic, partitions in plan.topics.items():
@@ -206,7 +212,7 @@ def fewer_partitions(plan: SimulationPlan) -> Iterator[Edit]:
 
 
 def _without_topic(plan: SimulationPlan, topic: str) -> SimulationPlan:
-    """Members that subscribe to no other topic are removed, too. One topic stays."""
+    """A plan without a topic, and without the members that subscribe to no other. The last topic is kept."""
     if plan.topics.keys() <= {topic}:
         return plan
     for name in [name for name, member in plan.members.items() if member.topics == (topic,)]:
@@ -229,12 +235,12 @@ def _with_partitions(plan: SimulationPlan, topic: str, partitions: int) -> Simul
 # -- times
 
 _STEP_TIMES: Final = ("duration_ms", "delay_ms", "latency_ms", "jitter_ms")
-"""Times of steps that may be rounded; those of expectations may not."""
+"""Fields of steps with times that may be rounded. The times of expectations are not changed."""
 _ROUND_TO_MS: Final = (60_000, 10_000, 5_000, 1_000, 500, 100)
 
 
 def simpler_times(plan: SimulationPlan) -> Iterator[Edit]:
-    """Round a time: to one that is shorter to write, or as short and smaller."""
+    """Edits that replace a time by a simpler one (see `is_simpler`)."""
     for index, planned in enumerate(plan.steps):
         for rounder in rounder_than(planned.trigger.delay_ms):
             yield partial(_with_delay, index=index, delay_ms=rounder)
@@ -246,7 +252,10 @@ def simpler_times(plan: SimulationPlan) -> Iterator[Edit]:
 
 
 def is_simpler(one_ms: int, other_ms: int) -> bool:
-    """Whether a time is shorter to write, or as short and smaller. Zero is the simplest."""
+    """Whether the first time is simpler: written with fewer characters, or with as many and smaller.
+
+    Zero is the simplest of all.
+    """
     return _complexity(one_ms) < _complexity(other_ms)
 
 
@@ -255,7 +264,7 @@ def _complexity(time_ms: int) -> tuple[int, int]:
 
 
 def rounder_than(time_ms: int) -> Iterable[int]:
-    """Simpler times near this one, the simplest first."""
+    """The times near this one that are simpler, the simplest first."""
     near = {round(time_ms / step) * step for step in _ROUND_TO_MS} | {0, time_ms // 2 // 1_000 * 1_000}
     return sorted((each for each in near if is_simpler(each, time_ms)), key=_complexity)
 
@@ -287,4 +296,4 @@ EDITS: Final[tuple[Callable[[SimulationPlan], Iterator[Edit]], ...]] = (
     fewer_partitions,
     simpler_times,
 )
-"""Edits, in the order in which they are tried."""
+"""The kinds of edits, in the order in which they are tried."""

@@ -1,4 +1,5 @@
-"""Draws the plan of a seed. Every option is drawn, also which kinds of faults a run has at all (swarm testing).
+"""Draws the plan of a simulation from a seed. Every option is drawn, also which kinds of faults a run has at all (swarm
+testing).
 
     plan = draw_plan(7)
 
@@ -27,7 +28,7 @@ __all__ = ["draw_plan"]
 
 TEN_MINUTES_MS: Final = 600_000
 METADATA_MAX_AGE_MS: Final = 300_000
-"""Every member sees a change of its topics within this time."""
+"""A member refreshes its metadata at least this often, so it sees a change of its topics within this time."""
 TOPIC_DELETION_FAULTS: Final = ("a topic is deleted", "a topic is created")
 DRAWN_MILESTONES: Final = (
     "{member} has joined",
@@ -88,14 +89,14 @@ def draw_plan(
 
 
 def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[str]:
-    """The kinds of faults in the run of a seed, in the order of the table."""
+    """Draw the kinds of faults in the run of a seed. They are in the order of `FAULT_KINDS`."""
     rng = Random(f"{seed}/plan/kinds")
     share = rng.choice((0.05, 0.1, 0.2, 0.4))
     return [fault for fault in faults if rng.random() < share] or [rng.choice(list(faults))]
 
 
 def _usable(faults: Sequence[str], members: Mapping[str, MemberPlan]) -> list[str]:
-    """The faults without those that delete and create topics, if there is a sticky assignor.
+    """The kinds of faults that these members allow: without deleting and creating topics if one has a sticky assignor.
 
     Kafka's sticky assignors keep partitions that no longer exist when a topic was created again with fewer partitions.
     Such a group may fail for ever, or assign a partition to two members; that is Kafka's behaviour, not a finding.
@@ -105,14 +106,14 @@ def _usable(faults: Sequence[str], members: Mapping[str, MemberPlan]) -> list[st
 
 
 def _joins(draw: FaultDraw, duration_ms: int) -> Iterator[PlannedStep]:
-    """All members join, at once or one after the other."""
+    """Draw the steps in which all members join: at once, or one after the other."""
     spread_ms = min(draw.choice([0, 2_000, 20_000, 120_000]), duration_ms - 1)
     for member in draw.members:
         yield PlannedStep(StepTrigger(delay_ms=draw.rng.randint(0, spread_ms) // 100 * 100), Joins(member))
 
 
 def _faults(draw: FaultDraw, kinds: Sequence[str], duration_ms: int) -> Iterator[PlannedStep]:
-    """Faults spread evenly over the time, or in a few bursts; some of them after milestones."""
+    """Draw the steps with faults: spread evenly over the time, or in a few bursts; some of them after milestones."""
     bursts = [draw.rng.randint(0, duration_ms) for _ in range(draw.choice([1, 3]))] if draw.rng.random() < 0.4 else []
     milestone_share = draw.choice([0.0, 0.3, 0.7])
     for _ in range(draw.choice([3, 6, 12, 25])):
@@ -133,6 +134,9 @@ def _milestone(draw: FaultDraw) -> str:
 
 
 def _recovery_timeout_ms(members: Mapping[str, MemberPlan]) -> int:
-    """Time in which a group sees new partitions, and waits for its slowest member in two rebalances."""
+    """How long a drawn plan gives its groups to recover, in milliseconds.
+
+    It is the time in which members refresh their metadata, and wait for the slowest one in two rebalances.
+    """
     slowest_ms = max(member.max_poll_interval_ms + member.session_timeout_ms for member in members.values())
     return METADATA_MAX_AGE_MS + 2 * slowest_ms + 60_000

@@ -1,4 +1,4 @@
-"""The kinds of faults in drawn plans, a row each.
+"""The kinds of faults in drawn plans: a table with a function for each, which draws one fault.
 
 FAULT_KINDS["a member pauses"](draw)           Pauses(member="ben", duration_ms=7300)
 """
@@ -26,7 +26,7 @@ LOG_ERROR_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FaultDraw:
-    """A random stream, and what a fault can be drawn from."""
+    """What a fault is drawn from: a random stream, and the members, brokers and topics of the plan."""
 
     rng: Random
     members: Sequence[str]
@@ -46,11 +46,14 @@ class FaultDraw:
         return f"{BROKER_PREFIX}{self.rng.randrange(self.brokers)}"
 
     def host(self) -> str:
-        """A member's host more often than a broker's."""
+        """Draw the name of a host: a member's more often than a broker's."""
         return self.member() if self.rng.random() < 0.7 else self.broker_host()
 
     def duration_ms(self, least: int, most: int) -> int:
-        """A duration with two significant digits; every order of magnitude is equally likely."""
+        """Draw a duration from `least` to `most`, with two significant digits.
+
+        Every order of magnitude is equally likely.
+        """
         milliseconds = round(math.exp(self.rng.uniform(math.log(least), math.log(most))))
         return round(milliseconds, min(0, 2 - len(str(milliseconds))))
 
@@ -104,4 +107,7 @@ FAULT_KINDS: Final[dict[str, Callable[[FaultDraw], SimulationStep]]] = {
     "a member requests a rebalance": lambda draw: steps.RequestsRebalance(draw.member()),
 }
 # fmt: on
-"""Draws of each kind of fault. Their order is part of what a seed means."""
+"""A function for each kind of fault, which draws one step.
+
+The order of the kinds is part of what a seed means: a change of it changes the plans of all seeds.
+"""

@@ -1,4 +1,4 @@
-"""Draws the members and surroundings of a plan: everything but its steps."""
+"""Draws the members, topics, settings, network and workload of a plan: everything but its steps."""
 
 from collections.abc import Sequence
 from random import Random
@@ -20,22 +20,22 @@ ASSIGNOR_MIXES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "eager or cooperative": (("range", "cooperative-sticky"), ("cooperative-sticky", "range")),
     "on the way to cooperative": (("cooperative-sticky", "range"), ("range",)),
 }
-"""Every member gets one entry of the same row; all entries of a row have an assignor in common."""
+"""Sets of assignor lists. Each member of a plan gets one list of the same set; all lists of a set share an assignor."""
 
 SESSION_TIMEOUTS_MS: Final = ((6_000, 2_000), (10_000, 3_000), (10_000, 1_000), (30_000, 3_000), (45_000, 3_000))
-"""Session timeout and heartbeat interval."""
+"""Pairs of session timeout and heartbeat interval that are drawn, in milliseconds."""
 LASTING_FAULTS: Final = ("slow-join:{}s", "slow-sync:{}s", "never-sync")
 ASSIGNOR_FAULTS: Final = ("assignor-fails", "assignor-forgets", "assignor-doubles")
 
 
 def draw_topics(rng: Random) -> dict[str, int]:
-    """One to three topics with their partition counts; a large one is rare."""
+    """Draw one to three topics with their partition counts. A large topic is rare."""
     count = rng.choices((1, 2, 3), (6, 3, 1))[0]
     return {topic: rng.choice((1, 2, 3, 4, 6, 8, 12)) for topic in DRAWN_TOPICS[:count]}
 
 
 def draw_settings(rng: Random, members: int) -> dict[str, str | int]:
-    """Broker settings that operators of Kafka change."""
+    """Draw values of the broker settings that operators of Kafka change."""
     settings: dict[str, str | int] = {"group.initial.rebalance.delay.ms": rng.choice((0, 500, 3_000))}
     if rng.random() < 0.1:
         settings["group.max.size"] = max(1, members - rng.randint(0, 2))
@@ -45,7 +45,7 @@ def draw_settings(rng: Random, members: int) -> dict[str, str | int]:
 
 
 def draw_network(rng: Random) -> NetworkPlan:
-    """A network within one machine, or to another continent, without or with a little loss."""
+    """Draw the latency of a network, from one within a machine to one between continents, with little loss or none."""
     latency_ms = rng.choice((0.5, 1, 1, 5, 20, 100))
     return NetworkPlan(
         latency_ms=latency_ms,
@@ -56,7 +56,10 @@ def draw_network(rng: Random) -> NetworkPlan:
 
 
 def draw_workload(rng: Random) -> Workload:
-    """Records in one run of six, since fetches take most of a run's time; a few show a skipped record as well."""
+    """Draw a workload for one run of six, since fetches take most of a run's time.
+
+    Its rates are low: a few records suffice to show that one is skipped.
+    """
     if rng.random() < 5 / 6:
         return NO_WORKLOAD
     return Workload(
@@ -68,7 +71,7 @@ def draw_workload(rng: Random) -> Workload:
 
 
 def draw_members(rng: Random, topics: Sequence[str], max_members: int) -> dict[str, MemberPlan]:
-    """One to six members as a rule, all with the same timeouts and with assignors that fit together."""
+    """Draw members, as a rule one to six, with the same timeouts and with assignors that fit together."""
     count = min(max_members, rng.choices((rng.randint(1, 6), rng.randint(7, 12)), (9, 1))[0])
     session_timeout_ms, heartbeat_interval_ms = rng.choice(SESSION_TIMEOUTS_MS)
     assignors = ASSIGNOR_MIXES[rng.choice(list(ASSIGNOR_MIXES))]
@@ -100,7 +103,7 @@ def _draw_subscription(rng: Random, topics: Sequence[str]) -> tuple[str, ...]:
 
 
 def _draw_instance_id(rng: Random, name: str) -> str:
-    """Rarely the instance id of another member."""
+    """Draw a group instance id for a member: its own, or rarely that of another member, which is then fenced."""
     return f"{name if rng.random() < 0.97 else DRAWN_MEMBER_NAMES[0]}-1"
 
 

@@ -1,4 +1,4 @@
-"""The effect of each step of a plan on its world."""
+"""Performs each step of a plan on the simulated world: members, brokers, network, disk and topics."""
 
 from contextlib import suppress
 from functools import partial
@@ -17,11 +17,11 @@ from regroup.storage.errors import StoreError
 
 PLAN_CAUSE: Final = Cause(internal="the plan")
 LOG_FAILURE_LATENCY_MS: Final = 10
-"""Time that Kafka's log takes to fail an append."""
+"""How long Kafka's log takes to fail an append, when a step lets it fail."""
 
 
 def perform(step: Sentence, world: World) -> None:
-    """Let a step happen now."""
+    """Perform a step now; one that takes time goes on in a task of its own."""
     match step:
         case s.Joins():
             world.members.join(step.member)
@@ -104,7 +104,7 @@ def _cut(world: World, host: str, other: str, duration_ms: int) -> None:
 
 
 def _hosts(name: str, world: World) -> list[str]:
-    """`the brokers` are as many hosts as there are brokers."""
+    """The hosts that a name stands for: `the brokers` are one host for each broker."""
     return [broker_host(broker) for broker in range(world.brokers.count)] if name == s.ALL_BROKERS else [name]
 
 

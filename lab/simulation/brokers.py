@@ -25,12 +25,15 @@ from regroup.storage.errors import StoreError
 from regroup.storage.records import Record
 
 BASE_PORT: Final = 9092
-"""Port of broker 0; broker n listens on port 9092 + n."""
+"""Port of broker 0. Broker n listens on port 9092 + n."""
 BROKER_ADDRESS: Final = "brokers"
 RESTART_INTERVAL_S: Final = 1.0
-"""Pause between attempts to start, as long as the disk refuses."""
+"""Seconds between two attempts to start the process while the disk refuses to open."""
 RECORDS_PER_SNAPSHOT: Final = 20
-"""Small, so that loads after a crash begin with snapshots, as they would after months of operation."""
+"""Records between two snapshots.
+
+It is small, so that loads after a crash begin with a snapshot, as they do after months of operation.
+"""
 CoordinatorFactory: TypeAlias = Callable[..., GroupCoordinator]
 
 
@@ -40,7 +43,7 @@ def broker_host(broker: int) -> str:
 
 
 class SimulatedBrokers:
-    """One process with all brokers, each on a host of its own, over one disk."""
+    """One process that runs all brokers, each on a host of its own, over one disk."""
 
     def __init__(
         self,
@@ -66,9 +69,9 @@ class SimulatedBrokers:
         self._log_latency_ms: int | None = None
         self._log_outcome = ErrorCode.NONE
         self._lock = asyncio.Lock()
-        """Held while the process starts, crashes or stops."""
+        """Locked while the process starts, crashes or stops."""
         self.broker_cluster: BrokerCluster | None = None
-        """None while the process is down."""
+        """The brokers of the running process; None while the process is down."""
 
     @property
     def addresses(self) -> list[NodeAddress]:
@@ -86,7 +89,7 @@ class SimulatedBrokers:
     # Starting and stopping the process
 
     async def start(self) -> None:
-        """Open the disk and load. StoreError if the disk refuses."""
+        """Start the process: open the store on the disk and load the groups. Raises StoreError if the disk refuses."""
         self._logs.clear()
         options = ClusterOptions(
             settings=self._settings,
@@ -107,7 +110,7 @@ class SimulatedBrokers:
         self.broker_cluster.observers.extend(self._observers)
 
     async def start_with_retries(self) -> None:
-        """Start the process, unless it runs; try again until the disk allows it."""
+        """Start the process, unless it runs already; try again until the disk allows it."""
         async with self._lock:
             while self.broker_cluster is None:
                 try:
@@ -128,7 +131,7 @@ class SimulatedBrokers:
     async def crash(self, *, silently: bool) -> None:
         """Kill the process: its memory is lost, and the commit in progress is on the disk or not.
 
-        Silently, connections are not closed, so clients do not notice, as when the power fails.
+        With `silently` connections are not closed, so clients do not notice it, as when the power fails.
         """
         async with self._lock:
             broker_cluster, self.broker_cluster = self.broker_cluster, None
@@ -141,7 +144,7 @@ class SimulatedBrokers:
             await broker_cluster.close()
 
     async def close(self) -> None:
-        """Stop the process in order."""
+        """Stop the process in order: what is queued is written first."""
         async with self._lock:
             if self.broker_cluster is not None:
                 await self.broker_cluster.close()
@@ -168,14 +171,20 @@ class SimulatedBrokers:
     # Other faults
 
     def jump_clock(self, offset_ms: int) -> None:
-        """Move the wall clock. A running process follows it only forwards, one that starts later also back."""
+        """Make the brokers' wall clock jump.
+
+        A running process follows a jump only forwards; the next process may also start with an earlier time.
+        """
         if offset_ms > 0:
             self.clock.jump(offset_ms)
         else:
             self.wall_clock_offset_ms += offset_ms
 
     def set_log_delay(self, latency_ms: int | None, outcome: ErrorCode = ErrorCode.NONE) -> None:
-        """Let Kafka's own log take so long for each record, and end with this code; None lets it commit at once."""
+        """Set how long Kafka's own log takes for each record, and the error code with which it ends.
+
+        With None it commits at once.
+        """
         self._log_latency_ms, self._log_outcome = latency_ms, outcome
         for log in self._logs:
             log.is_delaying, log.outcome = latency_ms is not None, outcome

@@ -11,11 +11,14 @@ from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore
 
 StoreOpener: TypeAlias = Callable[[], Awaitable[EventStore]]
 OnStored: TypeAlias = Callable[[Sequence[NewRecord], int], None]
-"""Called with records that the disk has now, and the position of the last one."""
+"""Called with the records that the disk has just stored, and the position of the last one."""
 
 
 class SimulatedDisk:
-    """A disk that survives crashes. `open_store` opens the store on it; `on_stored` is called after every commit."""
+    """A disk that survives crashes of the process.
+
+    `open_store` opens the store on it; `on_stored` is called after every commit.
+    """
 
     def __init__(self, open_store: StoreOpener, rng: Random, *, latency_ms: float, on_stored: OnStored) -> None:
         self.latency_ms = latency_ms
@@ -27,14 +30,17 @@ class SimulatedDisk:
         self._store: SimulatedStore | None = None
 
     async def open(self) -> EventStore:
-        """Open the store for a new process. StoreFull while the disk is full."""
+        """Open the store for a new process. Raises StoreFull while the disk is full."""
         self.raise_if_failing()
         self._store = SimulatedStore(await self._open_store(), self)
         return self._store
 
     @property
     def store(self) -> EventStore | None:
-        """The store itself, while a process has it open; what is written to it does not pass the simulated disk."""
+        """The store itself while a process has it open, otherwise None.
+
+        What is written to it directly is neither delayed nor failed by the simulated disk.
+        """
         return self._store.store_if_open if self._store is not None else None
 
     def detach(self) -> None:
@@ -43,7 +49,7 @@ class SimulatedDisk:
             self._store.detach()
 
     def raise_if_failing(self) -> None:
-        """Raise the error that a write would raise now."""
+        """Raise the error that a write would raise now, if there is one."""
         if self.is_full:
             raise StoreFull("the simulated disk is full")
         if self.fails_next_write:
@@ -52,16 +58,17 @@ class SimulatedDisk:
 
 
 class SimulatedStore(EventStore):
-    """One process's store. Nothing of a commit is stored before the disk's latency has passed."""
+    """The store of one process on the simulated disk. A commit is stored only after the disk's latency."""
 
     def __init__(self, store: EventStore, disk: SimulatedDisk) -> None:
+        self.has_checkpoints = store.has_checkpoints
         self._store = store
         self._disk = disk
         self._is_detached = self._is_closed = False
         self._latency: asyncio.Future[None] | None = None
 
     def detach(self) -> None:
-        """The process has crashed: it can write nothing more."""
+        """Detach the store from its process, which has crashed: it can write nothing more."""
         self._is_detached = True
         if self._latency is not None and not self._latency.done():
             self._latency.set_result(None)

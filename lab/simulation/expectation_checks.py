@@ -1,9 +1,10 @@
 """Checks the expectations of a plan against its world."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Final, get_args
 
-from regroup.coordinator.group import GroupState
+from regroup.coordinator.group import Group, GroupState
 from regroup.lab.plan import expectations as e
 from regroup.lab.plan.plan import PlannedStep
 from regroup.lab.plan.sentences import Sentence, join_names
@@ -13,7 +14,7 @@ from regroup.members.consumer.state import MemberState
 from regroup.protocol.errors import ErrorCode
 
 CHECK_INTERVAL_S: Final = 0.1
-"""Pause between two checks of a condition that is waited for."""
+"""Seconds between two checks of an expectation that waits until it holds."""
 _EXPECTATIONS: Final = get_args(e.Expectation)
 
 
@@ -23,7 +24,7 @@ def is_expectation(step: Sentence) -> bool:
 
 
 def check_expectation(planned: PlannedStep, world: World, milestones: Milestones) -> None:
-    """Check now, or, with `within_ms`, until it holds or the time is over, and report the result."""
+    """Check an expectation and report the result: now, or with `within_ms` as soon as it holds or that time is over."""
     if getattr(planned.step, "within_ms", 0):
         world.spawn(_wait_for(planned, world, milestones))
     else:
@@ -49,8 +50,8 @@ def failure_of(step: Sentence, world: World, milestones: Milestones) -> str | No
             group = world.brokers.group(step.group)
             if group is None:
                 return "the group has no coordinator"
-            is_empty = group.state in (GroupState.EMPTY, GroupState.DEAD)
-            return None if is_empty else f"the group is {group.state}"
+            state, _ = present(group)
+            return None if state in (GroupState.EMPTY, GroupState.DEAD) else f"the group is {state}"
         case e.GroupIsInGeneration():
             group = world.brokers.group("lab")
             generation_id = group.generation_id if group else None
@@ -87,11 +88,21 @@ def failure_of(step: Sentence, world: World, milestones: Milestones) -> str | No
     raise NotImplementedError(f"not an expectation: {step}")
 
 
+def present(group: Group) -> tuple[str, Collection[str]]:
+    """The name of a group's state and the ids of its members, of either protocol."""
+    if group.consumer is not None:
+        return group.consumer.state.value, group.consumer.members
+    return group.state.value, group.members
+
+
 def _why_not_stable(step: e.GroupIsStable, world: World) -> str | None:
     group = world.brokers.group(step.group)
-    if group is None or group.state is not GroupState.STABLE:
-        return f"the group is {group.state}" if group else "the group has no coordinator"
-    names = sorted(world.members.name_of(member_id) or member_id for member_id in group.members)
+    if group is None:
+        return "the group has no coordinator"
+    state, members = present(group)
+    if state != GroupState.STABLE:
+        return f"the group is {state}"
+    names = sorted(world.members.name_of(member_id) or member_id for member_id in members)
     if step.members and names != sorted(step.members):
         return f"the members of the group are {', '.join(names) or 'none'}"
     for name in step.members:

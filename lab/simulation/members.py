@@ -1,20 +1,22 @@
-"""The members of a simulation: each on a host of its own, known by its name, started by a step of the plan."""
+"""The members of a simulation: starts, stops and finds them by their names, each on a host of its own."""
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.validation import consumer_settings
+from regroup.lab.plan.validation import CONSUMER, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
+from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
@@ -23,12 +25,16 @@ from regroup.members.transports.tcp import TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
 
 OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
+LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
 PRODUCER_HOST: Final = "the producer"
 _UNSOUND_ASSIGNORS: Final = frozenset({MemberFaultKind.ASSIGNOR_DOUBLES, MemberFaultKind.ASSIGNOR_FORGETS})
 
 
 class SimulatedMembers:
-    """Members by name. One that has crashed or left may join again, as a new process with the same name."""
+    """The members of a plan, by name.
+
+    One that has crashed or left may join again, as a new process with the same name.
+    """
 
     def __init__(
         self,
@@ -44,16 +50,16 @@ class SimulatedMembers:
         on_read_again: Callable[[str, TopicPartition, int], None] = lambda name, partition, offset: None,
     ) -> None:
         """`on_read_again` gets the name of a member with each record that its group had processed before."""
-        self.by_name: dict[str, SimulatedMember] = {}
+        self.by_name: dict[str, LabMember] = {}
         self._plan, self._network, self._brokers, self._rng = plan, network, brokers, rng
         self._on_change_of, self._on_stop_of, self._on_note_of = on_change, on_stop, on_note
         self._checker = checker
         self._on_read_again = on_read_again
         self._ledger = RecordLedger(plan.workload.late_after_ms)
-        self._former: list[SimulatedMember] = []
-        """Stopped processes whose members have joined again."""
+        self._former: list[LabMember] = []
+        """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
-        """Names by member id."""
+        """The name of each member, by each member id that it has had."""
         self._transports: list[TcpTransport] = []
         self._producers: list[SimulatedProducer] = []
 
@@ -63,11 +69,11 @@ class SimulatedMembers:
         return self._plan.workload.records_per_s > 0
 
     def register_member_id(self, member_id: str, name: str) -> None:
-        """Note whose member id this is; the JoinGroup response with it may still be lost."""
+        """Note that this member id was given to the member of this name; the response with the id may still be lost."""
         self._names.setdefault(member_id, name)
 
     def name_of(self, member_id: str) -> str | None:
-        """The name of the member that has or had this member id."""
+        """The name of the member that has or had this member id; None if none had."""
         return self._names.get(member_id)
 
     @property
@@ -76,7 +82,7 @@ class SimulatedMembers:
         return dict(self._names)
 
     def errors_of(self, name: str) -> list[int]:
-        """The error codes that a member has received, in all its processes."""
+        """The error codes in the responses that a member has received, in all its processes."""
         processes = [each for each in self._all_processes() if each.name == name]
         return list(dict.fromkeys(code for each in processes for code in each.error_codes_seen))
 
@@ -85,11 +91,11 @@ class SimulatedMembers:
         """Number of times a record was processed again after its first time, over all members."""
         return sum(each.view.duplicate_count for each in self._all_processes())
 
-    def _all_processes(self) -> list[SimulatedMember]:
+    def _all_processes(self) -> list[LabMember]:
         return [*self._former, *self.by_name.values()]
 
-    def running_members(self, group_id: str) -> dict[str, SimulatedMember]:
-        """The members of a group that are running."""
+    def running_members(self, group_id: str) -> dict[str, LabMember]:
+        """The members of a group that run now, by name."""
         return {
             name: member
             for name, member in self.by_name.items()
@@ -99,27 +105,12 @@ class SimulatedMembers:
     # Starting, stopping and faults
 
     def join(self, name: str) -> None:
-        """Start a member; one that runs goes on."""
+        """Start a member's process and let it join; a member that runs already is not changed."""
         present = self.by_name.get(name)
         if present is not None and not present.is_stopped:
             return
         planned = self._plan.members[name]
-        member = SimulatedMember(
-            name,
-            consumer_settings(name, planned),
-            self._transport(name),
-            Subscribe(planned.topics),
-            faults=[parse_fault(text) for text in planned.faults],
-            workload=self._plan.workload if self.has_workload else None,
-            ledger=ObservedLedger(
-                self._checker.ledger(planned.group, name) if self._checker else self._ledger,
-                partial(self._on_read_again, name),
-            ),
-            observe=self._on_change,
-            on_note=self._on_note_of,
-            on_process_exit=self._on_process_exit,
-            epoch_ms=START_MS,
-        )
+        member = (self._consumer_member if planned.protocol == CONSUMER else self._classic_member)(name, planned)
         if present is not None:
             self._former.append(present)
         self.by_name[name] = member
@@ -132,8 +123,40 @@ class SimulatedMembers:
             )
         member.start()
 
+    def _ledger_of(self, name: str, planned: MemberPlan) -> RecordLedger:
+        ledger = self._checker.ledger(planned.group, name) if self._checker else self._ledger
+        return ObservedLedger(ledger, partial(self._on_read_again, name))
+
+    def _classic_member(self, name: str, planned: MemberPlan) -> SimulatedMember:
+        return SimulatedMember(
+            name,
+            consumer_settings(name, planned),
+            self._transport(name),
+            Subscribe(planned.topics),
+            faults=[parse_fault(text) for text in planned.faults],
+            workload=self._plan.workload if self.has_workload else None,
+            ledger=self._ledger_of(name, planned),
+            observe=self._on_change,
+            on_note=self._on_note_of,
+            on_process_exit=self._on_process_exit,
+            epoch_ms=START_MS,
+        )
+
+    def _consumer_member(self, name: str, planned: MemberPlan) -> ConsumerProtocolMember:
+        return ConsumerProtocolMember(
+            name,
+            consumer_settings(name, planned),
+            self._transport(name),
+            Subscribe(planned.topics),
+            member_id=str(UUID(int=self._rng.getrandbits(128), version=4)),
+            faults=[parse_fault(text) for text in planned.faults],
+            observe=self._on_change,
+            on_note=self._on_note_of,
+            on_process_exit=self._on_process_exit,
+        )
+
     def inject_fault(self, name: str, kind: MemberFaultKind, duration_ms: int | None = None) -> None:
-        """Let a fault happen now to a member, if it runs."""
+        """Make a member fault happen now, if the member runs."""
         member = self.by_name.get(name)
         if member is not None and not member.is_stopped:
             member.inject_fault(MemberFault(kind, duration_ms))
@@ -152,7 +175,7 @@ class SimulatedMembers:
             producer.start()
 
     async def close(self) -> None:
-        """Stop all producers and members without LeaveGroup."""
+        """Stop all producers, and all members without LeaveGroup."""
         for producer in self._producers:
             producer.close()
         for member in self.by_name.values():
@@ -208,11 +231,14 @@ class ObservedLedger(RecordLedger):
 
 
 def has_sound_assignor(planned: MemberPlan) -> bool:
-    """Whether each partition goes to one member when this member leads."""
+    """Whether the member's assignor, when it leads, assigns each partition to exactly one member."""
     return not any(parse_fault(text).kind in _UNSOUND_ASSIGNORS for text in planned.faults)
 
 
 def is_well_behaved(planned: MemberPlan) -> bool:
-    """Whether the invariants of members must hold of this member."""
+    """Whether the invariants of members must hold of this member.
+
+    They need not if a fault makes its assignor unsound or the member a zombie.
+    """
     has_zombie_fault = any(parse_fault(text).kind is MemberFaultKind.ZOMBIE for text in planned.faults)
     return has_sound_assignor(planned) and not has_zombie_fault

@@ -1,4 +1,4 @@
-"""Reads the requests and responses on the network: reports them as milestones, and loses single ones on demand."""
+"""Reports requests and responses on the simulated network as milestones, and loses single ones when a step says so."""
 
 from collections.abc import Callable, Iterator
 from struct import Struct
@@ -11,7 +11,7 @@ from regroup.protocol.apis import APIS
 
 _LENGTH: Final = Struct(">i")
 _REQUEST: Final = Struct(">hhi")
-"""API key, version and correlation id, after the length."""
+"""API key, API version and correlation id of a request, which follow the length of its frame."""
 _CORRELATION_ID: Final = Struct(">i")
 _SENDS: Final = "sends"
 _RECEIVES: Final = "receives the"
@@ -24,16 +24,16 @@ class MessageInterceptor:
     def __init__(self, reach_milestone: Callable[[str], None]) -> None:
         self._reach_milestone = reach_milestone
         self._pending: dict[Endpoint, dict[int, int]] = {}
-        """API keys of the requests without a response, by client and correlation id."""
+        """API keys of the requests that have no response yet, by the client's endpoint and correlation id."""
         self._to_lose: list[tuple[str, int, bool]] = []
-        """Client host, API key, and whether the response is to be lost instead of the request."""
+        """Messages to lose: the client's host, the API key, and whether the response is lost instead of the request."""
 
     def lose_next(self, host: str, api: str, *, response: bool) -> None:
-        """Lose a host's next request of this type, or its response: the connection breaks."""
+        """Lose the next request of this API from a host, or the response to it, by breaking the connection."""
         self._to_lose.append((host, _API_KEYS[api], response))
 
     def on_sent(self, endpoint: Endpoint, data: bytes) -> None:
-        """Bytes were written at this endpoint."""
+        """Follow bytes that were written at this endpoint: report each request of a client as a milestone."""
         if not endpoint.is_client:
             return
         pending = self._pending.setdefault(endpoint, {})
@@ -43,7 +43,10 @@ class MessageInterceptor:
             self._reach_milestone(f"{endpoint.host} {_SENDS} {APIS[api_key].name}")
 
     def on_received(self, endpoint: Endpoint, data: bytes) -> bool:
-        """Bytes arrive at this endpoint. True if they and their connection are lost."""
+        """Follow bytes that arrive at this endpoint: report each response that reaches a client as a milestone.
+
+        Returns True if a message in them is to be lost: the connection is then reset, and the bytes do not arrive.
+        """
         client = endpoint if endpoint.is_client else endpoint.peer
         pending = self._pending.get(client, {})
         for offset in _frames(data):
@@ -62,7 +65,10 @@ class MessageInterceptor:
 
 
 def _frames(data: bytes) -> Iterator[int]:
-    """The offset of each frame's content. The lab's programs write whole frames."""
+    """Yield the offset of each frame's content.
+
+    The bytes hold whole frames, since the programs in the lab write them so.
+    """
     offset = 0
     while offset + _LENGTH.size <= len(data):
         yield offset + _LENGTH.size

@@ -1,6 +1,6 @@
-"""What the simulated network did to each request and response: which were lost or late, and why.
+"""Records which requests and responses the simulated network lost or delayed, and why.
 
-A message that took no longer than the planned latency and jitter allow leaves nothing behind.
+A message that took no longer than the plan's latency and jitter allow is not recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,14 +12,14 @@ from regroup.server.recording.observations import MessageObserved
 
 _LENGTH: Final = Struct(">i")
 _REQUEST: Final = Struct(">hhi")
-"""API key, version and correlation id, after the length."""
+"""API key, API version and correlation id of a request, which follow the length of its frame."""
 _CORRELATION_ID: Final = Struct(">i")
 _SMALLEST_DELAY_MS: Final = 0.001
-"""Below this a delay beyond the plan is an error of rounding."""
+"""A delay beyond the planned one counts only if it is longer than this; shorter ones come from rounding."""
 
 
 class EndOfConnection(Protocol):
-    """An end of a connection, as the log sees it."""
+    """What the log needs of one end of a connection."""
 
     host: str
     peer_host: str
@@ -27,12 +27,12 @@ class EndOfConnection(Protocol):
 
     @property
     def connection_name(self) -> str:
-        """The broker's name of the connection."""
+        """The name that the broker gives the connection, which recorded exchanges have, too."""
 
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Bytes on their way, with the messages that begin in them."""
+    """Bytes that were sent together, with the requests and responses that begin in them."""
 
     endpoint: EndOfConnection
     sent_s: float
@@ -40,15 +40,18 @@ class Chunk:
     position: int
     data: bytes
     messages: tuple[tuple[int, int, int], ...]
-    """Offset, correlation id and API key of each."""
+    """The messages that begin in the bytes: offset, correlation id and API key of each."""
     reason: str = ""
-    """Why it is later than planned, as far as this is decided when it is sent."""
+    """Why the bytes will be later than planned, if that is known when they are sent; otherwise empty."""
     was_held: bool = False
-    """It found a link that was cut."""
+    """Whether the bytes waited because the link was cut."""
 
 
 class MessageLog:
-    """Follows the bytes of all connections. `now_ms` is the brokers' clock, and `position` that of the last event."""
+    """Follows the bytes of all connections.
+
+    `now_ms` is the brokers' clock, and `position` the position of the last stored event.
+    """
 
     def __init__(
         self,
@@ -63,18 +66,21 @@ class MessageLog:
         self._longest_ms = longest_ms + _SMALLEST_DELAY_MS
         self._take = take
         self._pending: dict[str, dict[int, int]] = {}
-        """API keys of the requests without a response, by connection and then by correlation id."""
+        """API keys of the requests that have no response yet, by connection and then by correlation id."""
         self._rest: dict[EndOfConnection, int] = {}
-        """How many bytes of the last message are still to be sent."""
+        """For each end of a connection, how many bytes of its last message have not been sent yet."""
 
     def sent(self, endpoint: EndOfConnection, data: bytes, delay_ms: float, reason: str) -> Chunk:
-        """Bytes were sent, and take so long unless a link is cut."""
+        """Record that bytes were sent, which arrive after `delay_ms` unless the link is cut.
+
+        `reason` explains a delay that is longer than planned.
+        """
         messages = tuple(self._begins(endpoint, data))
         late = reason if delay_ms > self._longest_ms else ""
         return Chunk(endpoint, self._loop_s(), self._now_ms(), self._position(), data, messages, late)
 
     def arrived(self, chunk: Chunk) -> None:
-        """The bytes are at their destination."""
+        """Record that the bytes have arrived; their messages are observed if they took longer than planned."""
         delay_ms = (self._loop_s() - chunk.sent_s) * 1000
         if delay_ms > self._longest_ms:
             here, there = chunk.endpoint.host, chunk.endpoint.peer_host
@@ -82,7 +88,7 @@ class MessageLog:
             self._note(chunk, self._now_ms(), round(delay_ms), reason or "it waited behind a message that was late")
 
     def lost(self, chunk: Chunk, reason: str) -> None:
-        """The bytes never arrive."""
+        """Record that the bytes never arrive, and why: their messages are observed as lost."""
         self._note(chunk, None, 0, reason)
 
     def _note(self, chunk: Chunk, arrived_at_ms: int | None, delay_ms: int, reason: str) -> None:
@@ -107,7 +113,7 @@ class MessageLog:
             )
 
     def _begins(self, endpoint: EndOfConnection, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """The messages that begin in these bytes. A long one may go on in the next."""
+        """Yield the messages that begin in these bytes. A long message may continue in the next bytes."""
         header = _REQUEST if endpoint.is_client else _CORRELATION_ID
         pending = self._pending.setdefault(endpoint.connection_name, {})
         offset = self._rest.get(endpoint, 0)
@@ -124,7 +130,7 @@ class MessageLog:
         self._rest[endpoint] = max(0, offset - len(data))
 
     def forget(self, endpoint: EndOfConnection) -> None:
-        """The connection is over at this end."""
+        """Drop what is kept of a connection that is over at this end."""
         self._rest.pop(endpoint, None)
         if not endpoint.is_client:
             self._pending.pop(endpoint.connection_name, None)

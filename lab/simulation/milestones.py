@@ -30,7 +30,7 @@ _MILESTONES_OF_MEMBERS: Final = {
 
 
 class Milestones:
-    """Follows the members and groups of a world. `reach` is called with each milestone."""
+    """Follows the members and groups of a simulation, and calls `reach` with each milestone."""
 
     def __init__(self, world: World, reach: Callable[[str], None]) -> None:
         self._world = world
@@ -40,9 +40,9 @@ class Milestones:
         self.generation_count = 0
         """Number of generations that have begun, over all groups."""
         self._phases: dict[str, tuple[GroupState | None, int]] = {}
-        """The last state and generation of each group."""
+        """By group id, the state and generation that the group had when it was last compared."""
         self._leaders: dict[str, tuple[str | None, int]] = {}
-        """The last leader and generation of each group."""
+        """By group id, the leader and generation that the group had when it was last compared."""
         self._overlooked: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
         self._first_assigned: dict[str, tuple[TopicPartition, ...]] = {}
         self._first_lost: dict[str, tuple[TopicPartition, ...]] = {}
@@ -97,7 +97,7 @@ class Milestones:
                 self._compare(group)
 
     def _compare(self, group: Group) -> None:
-        """Report what has changed since the group was seen last."""
+        """Report the milestones of what has changed in a group since it was last compared."""
         state, generation_id = self._phases.get(group.group_id, (None, 0))
         self._phases[group.group_id] = group.state, group.generation_id
         self._compare_leader(group)
@@ -108,7 +108,11 @@ class Milestones:
             self._reach(f"{who} is {group.state}")
 
     def _compare_leader(self, group: Group) -> None:
-        """A leader id that changes within a Stable generation belongs to a static leader that restarted."""
+        """Report a newly elected leader.
+
+        A leader id that changes within a Stable generation belongs to a static leader that has restarted: it is not
+        new.
+        """
         before = self._leaders.get(group.group_id)
         self._leaders[group.group_id] = now = (group.leader_id, group.generation_id)
         is_same_generation = before is not None and before[1] == group.generation_id
@@ -117,7 +121,7 @@ class Milestones:
             self._overlooked[group.group_id] = group.generation_id, partitions
 
     def overlooked_partitions(self, group: Group) -> frozenset[TopicPartition]:
-        """Partitions that need no owner before the next rebalance.
+        """Partitions of a group that may stay without an owner until the next rebalance.
 
         A static leader that returns to a Stable group does not run its assignor, and takes the topics as it finds them
         as the reference for later changes (KIP-814). It overlooks partitions that were added while it was away, as

@@ -1,4 +1,4 @@
-"""A network in memory that behaves like TCP: while a connection lives, bytes arrive in order, none lost or duplicated.
+"""A simulated network in memory that behaves like TCP: while a connection lasts, bytes arrive in order and once.
 
 The faults are those of TCP. Bytes are delayed; bytes on a cut link are held back until it is restored; a connection is
 reset, and a client that waits for a response cannot know whether its request arrived.
@@ -20,17 +20,23 @@ _RESET: Final = "connection reset by peer"
 
 
 class ConnectionInterceptor(Protocol):
-    """Sees the bytes of every connection, and may break a connection when bytes arrive."""
+    """Observes the bytes of every connection, and may break a connection when bytes arrive."""
 
     def on_sent(self, endpoint: "Endpoint", data: bytes) -> None:
-        """Bytes were written at this endpoint."""
+        """Follow bytes that were written at this endpoint."""
 
     def on_received(self, endpoint: "Endpoint", data: bytes) -> bool:
-        """Bytes arrive at this endpoint. True if the interceptor has broken the connection, and the bytes are lost."""
+        """Follow bytes that arrive at this endpoint.
+
+        Returns True if the interceptor has broken the connection: the bytes are then lost.
+        """
 
 
 class Link:
-    """The way from one host to another. While it is cut, everything waits at its beginning, in order."""
+    """The path from one host to another, in one direction.
+
+    While it is cut, all bytes wait at its beginning, in order.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, is_open: bool) -> None:
         self._loop = loop
@@ -38,7 +44,7 @@ class Link:
         self._waiting: deque[tuple[float, Callable[[], None]]] = deque()
 
     def send(self, deliver: Callable[[], None], delay_s: float) -> None:
-        """Call `deliver` after this delay, which begins when the link is open."""
+        """Call `deliver` after a delay. On a cut link the delay begins when the link is open again."""
         if self.is_open:
             self._loop.call_later(delay_s, deliver)
         else:
@@ -70,7 +76,7 @@ class Endpoint(asyncio.Transport):
         super().__init__()
         self.host, self.peer_host = host, peer_host
         self.port = port
-        """The port to which the client has connected."""
+        """The server's port to which the client has connected."""
         self.is_client = is_client
         self._network = network
         self._link = link
@@ -82,18 +88,18 @@ class Endpoint(asyncio.Transport):
         self._is_closing = False
         self._is_closed = False
         self._vanished = False
-        """The host was stopped silently: it does not know the connection any more, and its peer has not noticed."""
+        """Whether the host was stopped silently: it has lost the connection, and its peer has not noticed."""
         self._end = ""
-        """Why the connection is over, for the log of messages."""
+        """Why the connection is over, for the log of messages; empty while it lasts."""
 
     @property
     def connection_name(self) -> str:
-        """The broker's name of the connection."""
+        """The name that the broker gives the connection: the client's address."""
         server = self.peer if self.is_client else self
         return server._protocol.name if isinstance(server._protocol, Connection) else ""
 
     def open(self, protocol: asyncio.Protocol) -> None:
-        """Connect a protocol to this endpoint."""
+        """Connect an asyncio protocol, which gets the bytes that arrive at this endpoint."""
         self._protocol = protocol
         protocol.connection_made(self)
 
@@ -106,11 +112,11 @@ class Endpoint(asyncio.Transport):
                 self._network.interceptor.on_sent(self, data)
 
     def close(self) -> None:
-        """Close in order: the peer gets what was written, and then the end of the stream."""
+        """Close the connection in order: the peer gets what was written, and then the end of the stream."""
         self._finish("")
 
     def abort(self) -> None:
-        """The same, but the peer sees that the connection was reset."""
+        """Close the connection at once: the peer sees that it was reset."""
         self._finish(_RESET)
 
     def is_closing(self) -> bool:
@@ -130,7 +136,7 @@ class Endpoint(asyncio.Transport):
     # For the network
 
     def receive(self, data: bytes, chunk: Chunk | None = None) -> None:
-        """A chunk of bytes arrives."""
+        """Take a chunk of bytes that has arrived from the peer."""
         if self._vanished:
             self._note_lost(chunk)
             self._network.on_unknown_connection(self.peer)
@@ -147,18 +153,21 @@ class Endpoint(asyncio.Transport):
             self._unread.append((data, chunk))
 
     def close_from_peer(self, reason: str = "", chunk: Chunk | None = None) -> None:
-        """The peer has closed the connection; with a reason, it was reset."""
+        """Take the news that the peer has closed the connection or, if a reason is given, has reset it."""
         self._is_closing = True
         self._lose(ConnectionResetError(reason) if reason else None)
 
     def reset(self, why: str) -> None:
-        """Break the connection: both ends learn of it, and bytes in flight are lost. `why` is for the log."""
+        """Break the connection: both ends notice it, and bytes in flight are lost.
+
+        `why` is recorded in the log of messages.
+        """
         self._note_end(why)
         for each in (self, self.peer):
             each.close_from_peer(_RESET)
 
     def stop(self, *, silently: bool) -> None:
-        """The host of this endpoint has stopped; silently, its peer does not notice."""
+        """Drop the connection because this endpoint's host has stopped. With `silently` the peer does not notice."""
         self._note_end(f"{self.host} had stopped")
         self._is_closing = True
         self._vanished = silently
@@ -174,7 +183,7 @@ class Endpoint(asyncio.Transport):
             self._network.loop.call_later(0, self._lose, None)
 
     def _send(self, deliver: Callable[[Any, Chunk | None], None], what: Any, *, is_message: bool = False) -> None:
-        """Queue something for the peer: it arrives after its delay, and not before what was queued earlier."""
+        """Queue bytes or an end for the peer: they arrive after their delay, and not before what was queued earlier."""
         network = self._network
         delay_s = network.delay_s()
         chunk = None
@@ -196,7 +205,7 @@ class Endpoint(asyncio.Transport):
         self._link.send(self._arrive, 0.0)
 
     def _note_end(self, why: str) -> None:
-        """Keep the first reason why the connection is over."""
+        """Keep the reason why the connection is over, unless an earlier one is kept."""
         for each in (self, self.peer):
             each._end = each._end or why
 
@@ -250,15 +259,15 @@ class SimulatedNetwork:
         self.listeners: dict[tuple[str, int], SimulatedListener] = {}
         self.interceptor: ConnectionInterceptor | None = None
         self.messages: MessageLog | None = None
-        """It follows what becomes of each message, if the run is recorded."""
+        """The log of lost and late messages; None if the run is not recorded."""
         self.on_connection_lost: Callable[[asyncio.Protocol], None] = lambda protocol: None
         """Called with the server's protocol of each connection that is over."""
         self._links: dict[tuple[str, str], Link] = {}
         self._cuts: dict[tuple[str, str], int] = {}
-        """Number of cuts in force, of a link or of all links from or to a host."""
+        """Number of cuts in force, by pair of hosts. ALL_HOSTS in a pair means all links from or to the other host."""
         self._endpoints: dict[Endpoint, None] = {}
         self._unnoticed: dict[str, list[Endpoint]] = {}
-        """Endpoints that have sent bytes to a stopped host, which will reset them when it is up again."""
+        """By name of a stopped host, the endpoints that have sent bytes to it; it resets them when it is up again."""
 
     # For programs
 
@@ -275,7 +284,10 @@ class SimulatedNetwork:
         return listener
 
     async def connect(self, host: str, factory: ProtocolFactory, address: str, port: int) -> None:
-        """Connect from a host; waits while the link is cut. ConnectionRefusedError if nothing listens there."""
+        """Connect a client on `host`; waits while the link is cut.
+
+        Raises ConnectionRefusedError if nothing listens at the address and port.
+        """
         await self._reach(host, address, port)
         listener = self.listeners.get((address, port))
         if listener is None:
@@ -290,7 +302,7 @@ class SimulatedNetwork:
         self._endpoints[client] = self._endpoints[server] = None
 
     async def _reach(self, host: str, address: str, port: int) -> None:
-        """Wait until a packet from the host has arrived at the address."""
+        """Wait until a packet of the host has arrived at the address: the time that a connection needs to be opened."""
         listener = self.listeners.get((address, port))
         arrived = asyncio.Event()
         if listener is None:
@@ -311,12 +323,12 @@ class SimulatedNetwork:
         self._update_links()
 
     def restore(self, host: str, other: str) -> None:
-        """Take one cut back; what was held back is sent now."""
+        """Take back one cut of the link from `host` to `other`. If none is left, the bytes that waited are sent now."""
         self._cuts[host, other] = max(0, self._cuts.get((host, other), 0) - 1)
         self._update_links()
 
     def restore_all(self) -> None:
-        """Open every link, with the planned latency."""
+        """Open every link, and return to the planned latency and jitter."""
         self.restore_latency()
         self._cuts.clear()
         self._update_links()
@@ -329,8 +341,8 @@ class SimulatedNetwork:
     def stop_host(self, host: str, *, silently: bool = False) -> None:
         """Stop a host: its connections and listeners are gone.
 
-        Its peers learn of it at once; silently, only when they send something and the host is up again, or by their
-        own timeouts.
+        Its peers see their connections end at once; with `silently`, only when they send something and the host is up
+        again, or by their own timeouts.
         """
         for endpoint in self._endpoints_of(host):
             endpoint.stop(silently=silently)
@@ -352,19 +364,22 @@ class SimulatedNetwork:
         return delay_ms / 1000
 
     def reason_for_delay(self) -> str:
-        """Why a chunk of bytes that is sent now may take longer than planned."""
+        """Why a chunk of bytes that is sent now may take longer than planned; empty if nothing delays it."""
         is_slow = (self.latency_ms, self.jitter_ms) != (self._planned.latency_ms, self._planned.jitter_ms)
         return "the network was slow" if is_slow else "the network lost it once and sent it again"
 
     def on_unknown_connection(self, endpoint: Endpoint) -> None:
-        """Bytes of this endpoint have arrived at a host that does not know the connection, or is down."""
+        """Handle bytes that have arrived at a host which does not have the connection, or is down.
+
+        A host that is up resets the connection.
+        """
         if any(listener.host == endpoint.peer_host for listener in self.listeners.values()):
             self.loop.call_later(self.delay_s(), endpoint.close_from_peer, _RESET)
         else:
             self._unnoticed.setdefault(endpoint.peer_host, []).append(endpoint)
 
     def remove(self, endpoint: Endpoint, protocol: asyncio.Protocol | None) -> None:
-        """A connection is over at this endpoint."""
+        """Remove an endpoint whose connection is over."""
         self._endpoints.pop(endpoint, None)
         if self.messages is not None:
             self.messages.forget(endpoint)

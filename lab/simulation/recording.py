@@ -1,4 +1,4 @@
-"""Records a run into its store: the exchanges, as a server records them, and what only a simulation can observe.
+"""Records a run into its store: the exchanges, as a server records them, and the observations of the simulation.
 
 It stands outside the simulated process: crashes and failures of the simulated disk lose nothing of it, and a recorded
 run has the same events as any other.
@@ -27,7 +27,7 @@ from regroup.storage.records import NewExchangeBlock
 from regroup.storage.store import EventStore
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Of exchanges, and of observations, each compressed; the oldest are deleted."""
+"""The most bytes of exchanges, and of observations, that are kept, each compressed. The oldest blocks are deleted."""
 
 
 class RunRecording:
@@ -40,13 +40,13 @@ class RunRecording:
         self._disk, self._open_store, self._now_ms = disk, open_store, now_ms
         self._writer = RecordingWriter(self.recorder, lambda: self, now_ms, max_bytes=MAX_BYTES)
         self._blocks: list[NewExchangeBlock] = []
-        """Blocks of exchanges that wait until a process has the store open."""
+        """Blocks of exchanges that have not been written because no process had the store open."""
         self._observed: list[Observation] = []
         self._views: dict[str, tuple[str, tuple[TopicPartition, ...]]] = {}
-        """Member id and partitions by the name of the member."""
+        """By the member's name, its last member id and the partitions that it believed it owned."""
 
     def start(self, network: NetworkPlan) -> None:
-        """Write to the store twice a second of virtual time from now on."""
+        """Begin to record: write to the store twice a second of virtual time."""
         began = ObservationsBegan(self._now_ms(), self.position, network.latency_ms, network.jitter_ms, has_reads=True)
         self._observed.insert(0, began)
         self._writer.start()
@@ -60,7 +60,10 @@ class RunRecording:
         self._observed.append(message)
 
     def on_view(self, name: str, group: str, member_id: str, partitions: tuple[TopicPartition, ...]) -> None:
-        """A member believes from now on that it owns these partitions. An empty member id leaves the last one."""
+        """Record the partitions that a member counts as its own from now on.
+
+        An empty `member_id` stands for the member id that it had before.
+        """
         before_id, before = self._views.get(name, ("", ()))
         member_id = member_id or before_id
         if before == partitions and (not partitions or member_id == before_id):
@@ -82,18 +85,21 @@ class RunRecording:
             self._observed.append(read)
 
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
-        """Keep a block until the store is open; for the writer."""
+        """Write a block of exchanges or, while no process has the store open, keep it until then.
+
+        The writer calls this.
+        """
         self._blocks.append(block)
         store = self._disk.store
         if store is not None:
             await self._write(store)
 
     async def stop(self) -> None:
-        """Write no more while the run ends."""
+        """Stop the periodic writing; `close` writes what is left."""
         await self._writer.stop()
 
     async def close(self) -> None:
-        """Write what is left. No process has the store open any more, unless it is in memory."""
+        """Write what is left, after the process that had the store open has closed it."""
         await self._writer.close()
         store = await self._open_store()
         try:

@@ -1,11 +1,14 @@
-"""The second half of a run: faults are over, and every group has to recover."""
+"""The recovery at the end of a run: ends all faults, and says which group has not recovered and why."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState
 from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.group import Group, GroupState
+from regroup.lab.simulation.members import LabMember
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.state import MemberState
@@ -30,7 +33,10 @@ async def end_faults(world: World) -> None:
 
 
 def recovery_obstacle(world: World, milestones: Milestones) -> str | None:
-    """Describe what prevents a group with running members from being Stable with all partitions owned; or None."""
+    """Describe what keeps a group with running members from being Stable with an owner for every partition.
+
+    None if every group has recovered.
+    """
     if world.brokers.broker_cluster is None:
         return "the brokers do not start"
     groups = dict.fromkeys(planned.group for planned in world.plan.members.values())
@@ -44,6 +50,8 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
     group = world.brokers.group(group_id)
     if group is None:
         return f"group {group_id} has no coordinator"
+    if group.consumer is not None:
+        return _missing_of_consumer_protocol(group_id, group.consumer, running)
     if group.state is not GroupState.STABLE:
         return f"group {group_id} is {group.state}; {_awaited_deadline(world, group)}"
     for name, member in running.items():
@@ -60,6 +68,22 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
         return None
     topic, number = min(unowned)
     return f"{topic}-{number} has no owner"
+
+
+def _missing_of_consumer_protocol(group_id: str, group: ConsumerGroup, running: Mapping[str, LabMember]) -> str | None:
+    """Every running member has to own what it is assigned. Whether these are all partitions, the coordinator checks."""
+    if group.state is not ConsumerGroupState.STABLE:
+        return f"group {group_id} is {group.state}"
+    if len(group.members) != len(running):
+        return f"group {group_id} has {len(group.members)} members, and {len(running)} run"
+    return next(
+        (
+            f"{name} has not reconciled"
+            for name, each in running.items()
+            if each.consumer.state is not MemberState.STABLE
+        ),
+        None,
+    )
 
 
 def _awaited_deadline(world: World, group: Group) -> str:

@@ -49,13 +49,13 @@ class RunOutcome:
     recovered: bool
     """Whether every group recovered in time."""
     expectations: tuple[ExpectationResult, ...] = ()
-    """The expectations of the plan in the order in which they were decided."""
+    """The expectations of the plan and whether they held, in the order in which they were decided."""
     steps_not_reached: tuple[PlannedStep, ...] = ()
-    """Steps whose milestone never came, or came when the faults were over."""
+    """Steps that did not happen: their milestone was never reached, or only when the faults were over."""
 
     @property
     def failed(self) -> bool:
-        """Whether there is a violation."""
+        """Whether the run has a violation."""
         return bool(self.verdict.violations)
 
     @property
@@ -119,11 +119,11 @@ class SimulationRun:
         self.milestones = Milestones(self.world, self.reach_milestone)
         self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
         self._faults_are_over = False
-        """Only expectations are carried out from then on."""
+        """Whether the faults are over. From then on only expectations are carried out."""
         self._waiting: dict[str, list[PlannedStep]] = {}
-        """Steps by the milestone that they wait for."""
+        """The steps that wait for a milestone, by its sentence."""
         self._too_late: list[PlannedStep] = []
-        """Steps that came when the faults were over."""
+        """Steps whose time or milestone came when the faults were over."""
 
     async def play(self) -> RunOutcome:
         """Start everything, carry out the steps, end the faults, wait for recovery."""
@@ -150,7 +150,7 @@ class SimulationRun:
             await broker_cluster.ensure_topic(topic, partitions)
 
     async def _wait_for_recovery(self) -> bool:
-        """Wait until every group has recovered and every expectation is decided. Whether that came in time."""
+        """Wait until every group has recovered and every expectation is decided. Returns whether that came in time."""
         world = self.world
         deadline_s = world.loop.time() + self.plan.recovery_timeout_ms / 1000
         while (obstacle := recovery_obstacle(world, self.milestones)) or world.tasks:
@@ -195,7 +195,7 @@ class SimulationRun:
         )
 
     def abort(self, reason: str) -> RunOutcome:
-        """The outcome of a run whose time does not advance any more."""
+        """The outcome of a run that ends early because its virtual time does not advance any more."""
         self.world.report_violation(TIME_ADVANCES, reason)
         verdict = RunVerdict().with_violations(self.world.violations)
         return RunOutcome(self.plan, verdict, (), self.world.now_ms, recovered=False)
@@ -232,7 +232,7 @@ class SimulationRun:
 
 
 def _faults_end_ms(plan: SimulationPlan) -> int:
-    """End of the faults: as planned, but not before the last step that happens at a time."""
+    """When the faults end: at the time in the plan, but not before the last step that has a fixed time."""
     times = [planned.trigger.delay_ms for planned in plan.steps if not planned.trigger.milestone]
     return max([plan.faults_end_ms, *times])
 

@@ -1,4 +1,4 @@
-"""What happened in a run, in the order in which it happened: the plan, the members and the coordinators.
+"""What happened in a run, in order: the steps of its plan, the changes of its members, and the stored events.
 
     timeline = Timeline()
     play(plan, timeline=timeline)
@@ -24,7 +24,7 @@ from regroup.storage.records import NewRecord
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """Whether an expectation of the plan held, when that was decided."""
+    """An expectation of the plan, and whether it held when that was decided."""
 
     planned: PlannedStep
     found: str | None
@@ -32,19 +32,19 @@ class ExpectationResult:
 
 
 class MemberReport(NamedTuple):
-    """A change of a member, a refused request or a fault, as its own process knows it."""
+    """A change of a member, a refused request or a fault, as the member's own process reports it."""
 
     name: str
     what: ConsumerChange | ConsumerError | MemberNote
     owned: tuple[TopicPartition, ...] = ()
-    """Its partitions after the change."""
+    """The partitions that the member owns after the change."""
 
 
 TimelineItem: TypeAlias = PlannedStep | ExpectationResult | MemberReport | NewRecord | Refusal | str
 
 
 class TimelineEntry(NamedTuple):
-    """What happened, in milliseconds since the run began. A record happens when it is durable."""
+    """One thing that happened, and when, in milliseconds since the run began. An event happens when it is durable."""
 
     at_ms: int
     item: TimelineItem
@@ -62,7 +62,7 @@ class Timeline:
         self.entries.append(TimelineEntry(at_ms, item))
 
     def observer(self, now_ms: Callable[[], int]) -> RequestObserver:
-        """An observer of exchanges that adds refused requests; it is given to the brokers."""
+        """An observer for the brokers that adds refused requests to the timeline."""
 
         def observe(exchange: Exchange, response: Message | None) -> None:
             for refusal in refusals_of(exchange, response, now_ms):

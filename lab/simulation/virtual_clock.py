@@ -17,49 +17,121 @@ START_MS: Final = 1_700_000_000_000
 """Start of every run in epoch milliseconds: a Tuesday in November 2023."""
 
 MAX_TURNS_PER_INSTANT: Final = 100_000
-"""Turns of the loop at one point in time before it gives up. A rebalance of hundreds of members takes some dozens."""
+"""How many turns the loop may make at one point in time before LoopLivelock.
+
+A rebalance of hundreds of members takes dozens.
+"""
 
 _Arguments = TypeVarTuple("_Arguments")
 
 
 class LoopDeadlock(RuntimeError):
-    """No timer is set and nothing is ready, so the run would wait for ever."""
+    """Raised when no timer is set and no callback is ready, so the run would wait for ever."""
 
 
 class LoopLivelock(RuntimeError):
-    """Something is due again as soon as it is done, so time would never advance."""
+    """Raised when callbacks schedule further ones for the same moment without end, so time would never advance."""
 
 
 class TooManyCallbacks(RuntimeError):
-    """The loop has called as many callbacks as it may."""
+    """Raised when the loop has called more callbacks than it may."""
+
+
+class VirtualHandle(asyncio.TimerHandle):
+    """A callback of the virtual loop, to be called at a time or as soon as possible.
+
+    asyncio copies the context variables for each callback. No simulated code uses them, so a callback runs without a
+    context of its own unless one is given, as a task does.
+    """
+
+    __slots__ = ("_call", "_call_args", "_call_context", "_is_cancelled", "_virtual_loop", "_when_s")
+
+    def __init__(
+        self,
+        when_s: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        self._when_s = when_s
+        self._call: Callable[..., object] | None = callback
+        self._call_args = args
+        self._virtual_loop = loop
+        self._call_context = context
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        self._call, self._call_args = None, ()
+
+    def cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def when(self) -> float:
+        return self._when_s
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    def __repr__(self) -> str:
+        return f"<VirtualHandle at {self._when_s} s of {self._call!r}>"
+
+    def run(self) -> None:
+        """Call the callback, unless it was cancelled.
+
+        As in asyncio, an exception goes to the loop's exception handler.
+        """
+        call = self._call
+        if call is None:
+            return
+        try:
+            if self._call_context is None:
+                call(*self._call_args)
+            else:
+                self._call_context.run(call, *self._call_args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  # reported by the handler
+            self._virtual_loop.call_exception_handler(
+                {"message": f"Exception in callback {call!r}", "exception": error, "handle": self}
+            )
 
 
 class VirtualLoop(base_events.BaseEventLoop):
     """An event loop that begins at 0 s. Code that waits must use its timers, not a thread or a socket.
 
-    Timers of the same time fire in the order in which they were set. It builds on what asyncio's loops for different
+    Timers of the same time fire in the order in which they were set; a cancelled one is dropped when its time comes. It
+    builds on what asyncio's loops for different
     systems have in common: `_ready`, and `_run_once` for one turn.
     """
 
-    _ready: deque[asyncio.Handle]
+    _ready: deque[VirtualHandle]
 
     def __init__(self, max_callbacks: int | None = None) -> None:
-        """With `max_callbacks`, TooManyCallbacks ends a run in which more are called in all."""
+        """Make a loop at 0 s. With `max_callbacks`, TooManyCallbacks ends a run that calls more in all."""
         super().__init__()
         self._callbacks_left = max_callbacks
         self._now_s = 0.0
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, VirtualHandle]] = []
         self._timer_numbers = count()
         self._turns = 0
-        """Turns since time has advanced."""
+        """Turns of the loop since the virtual time last advanced."""
 
     def time(self) -> float:
         return self._now_s
 
+    def call_soon(
+        self, callback: Callable[[*_Arguments], object], *args: *_Arguments, context: Context | None = None
+    ) -> VirtualHandle:
+        handle = VirtualHandle(self._now_s, callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
     def call_at(
         self, when: float, callback: Callable[[*_Arguments], object], *args: *_Arguments, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
+    ) -> VirtualHandle:
+        timer = VirtualHandle(when, callback, args, self, context)
         heappush(self._timers, (when, next(self._timer_numbers), timer))
         return timer
 
@@ -69,7 +141,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         callback: Callable[[*_Arguments], object],
         *args: *_Arguments,
         context: Context | None = None,
-    ) -> asyncio.TimerHandle:
+    ) -> VirtualHandle:
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def call_soon_threadsafe(self, *_: object, **__: object) -> Never:
@@ -87,9 +159,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         if self._callbacks_left is not None:
             self._count_down(len(ready))
         for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle.cancelled():
-                handle._run()
+            ready.popleft().run()
 
     def _count_down(self, callbacks: int) -> None:
         assert self._callbacks_left is not None
@@ -99,18 +169,16 @@ class VirtualLoop(base_events.BaseEventLoop):
             raise TooManyCallbacks(f"at {self._now_s:.3f} s of the run")
 
     def _fire_timers(self) -> None:
-        timers = self._timers
+        timers, ready = self._timers, self._ready
         while timers and timers[0][2].cancelled():
             heappop(timers)
         if not timers:
             raise LoopDeadlock("every task waits, and no timer is set")
         if timers[0][0] > self._now_s:
             self._now_s, self._turns = timers[0][0], 0
-        while timers and timers[0][0] <= self._now_s:
-            self._ready.append(heappop(timers)[2])
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Leave a cancelled timer where it is; it is dropped when its time comes."""
+        now_s = self._now_s
+        while timers and timers[0][0] <= now_s:
+            ready.append(heappop(timers)[2])
 
     def _process_events(self, event_list: object) -> None:
         """Do nothing: there are no files to wait for."""

@@ -25,16 +25,16 @@ from regroup.storage.records import NewRecord
 
 
 class WorldObserver(Protocol):
-    """Follows what happens in a world, after its checker."""
+    """What is called with the events of a simulation, after its checker."""
 
     def reach_milestone(self, milestone: str) -> None:
-        """A request was sent, a response was received, or a member has stopped."""
+        """Take a milestone that is reached: a request was sent, a response was received, or a member has stopped."""
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
-        """A member's consumer was assigned or revoked partitions, joined, closed, or reports an error."""
+        """Take a change of a member's consumer: partitions assigned or revoked, joined, closed, or an error."""
 
     def on_stored(self, records: Sequence[NewRecord]) -> None:
-        """The disk has taken these records."""
+        """Take records that the disk has just stored."""
 
 
 class World:
@@ -53,9 +53,9 @@ class World:
         self.plan = plan
         self.loop = asyncio.get_running_loop()
         self.violations: list[RunViolation] = []
-        """Failed expectations, and what went wrong with the run itself; `checker` has its own."""
+        """Failed expectations, and errors of the run itself. The violations of invariants are in `checker`."""
         self.expectations: list[ExpectationResult] = []
-        """The expectations that were decided, in that order."""
+        """The expectations that were decided, in the order of their decisions."""
         self.timeline = timeline
         self.tasks: dict[asyncio.Task[None], None] = {}
         """Running tasks of steps."""
@@ -75,7 +75,7 @@ class World:
         self.network.interceptor = self.interceptor if needs_interceptor(plan) else None
         self.network.on_connection_lost = self._on_connection_lost
         self.recording = RunRecording(self.disk, open_store, self._process_now_ms) if record else None
-        """It writes exchanges and observations to the store; None if the run is not recorded."""
+        """The recording of exchanges and observations to the store; None if the run is not recorded."""
         if self.recording:
             self.network.messages = self.recording.message_log(self.loop.time, plan.network)
         self.brokers = SimulatedBrokers(
@@ -101,7 +101,7 @@ class World:
         )
 
     def _random_stream(self, part: str) -> Random:
-        """A random stream for one part, so that one more draw there changes nothing elsewhere."""
+        """A random stream for one part of the simulation: a further draw in one part changes nothing elsewhere."""
         return Random(f"{self.plan.seed}/{part}")
 
     @property
@@ -110,13 +110,13 @@ class World:
         return round(self.loop.time() * 1000)
 
     def spawn(self, act: Coroutine[Any, Any, None]) -> None:
-        """Run something that takes time, beside everything else; the run does not end before it."""
+        """Run a coroutine that takes time, beside everything else. The run does not end before it has."""
         task = self.loop.create_task(act)
         self.tasks[task] = None
         task.add_done_callback(lambda done: self.tasks.pop(done, None))
 
     def later(self, delay_ms: float, act: Callable[[], None]) -> None:
-        """Call something after a delay, unless the run is over by then."""
+        """Call a function after a delay, unless the run is over by then."""
         self.loop.call_later(delay_ms / 1000, lambda: None if self.is_over else act())
 
     async def crash_brokers(self, *, silently: bool) -> None:
@@ -132,7 +132,10 @@ class World:
             self.timeline.add(self.now_ms, item)
 
     def report_expectation(self, planned: PlannedStep, found: str | None) -> None:
-        """An expectation is decided: it holds, or this was found instead, which is a violation."""
+        """Record that an expectation is decided.
+
+        `found` is None if it holds; otherwise what was found instead, which is a violation.
+        """
         result = ExpectationResult(planned, found)
         self.expectations.append(result)
         self.note(result)
@@ -140,7 +143,7 @@ class World:
             self.report_violation(f"{planned.step}.", found)
 
     def report_violation(self, sentence: str, detail: str) -> None:
-        """Something does not hold that should."""
+        """Record a violation that the checker does not find: its sentence, and what was found."""
         self.violations.append(RunViolation(sentence, self.now_ms, None, detail))
 
     def subscribed_partitions(self, group_id: str) -> set[TopicPartition]:
@@ -173,7 +176,7 @@ class World:
         self._observer.reach_milestone(f"{name} has stopped")
 
     def _record_view(self, name: str, *, is_over: bool) -> None:
-        """What the member believes that it owns; nothing once its process is over."""
+        """Record the partitions that the member counts as its own; none once its process is over."""
         assert self.recording is not None
         consumer = self.members.by_name[name].consumer
         owned = () if is_over else consumer.assigned_partitions

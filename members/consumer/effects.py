@@ -29,7 +29,7 @@ __all__ = [
 
 
 class NodeAddress(NamedTuple):
-    """A broker's node id and the address it listens on; node id -1 for an address from the bootstrap list."""
+    """A broker's node id and the address at which it listens. Addresses of the bootstrap list have node id -1."""
 
     node_id: int
     host: str
@@ -37,7 +37,7 @@ class NodeAddress(NamedTuple):
 
 
 class RequestTarget(Enum):
-    """The connection that a request takes.
+    """The connection on which a request is sent.
 
     Each target has its own, because a held response (a JoinGroup, a long Fetch) delays all requests behind it.
     """
@@ -50,7 +50,7 @@ class RequestTarget(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """A request in the form of its newest version; the transport chooses the version to send (ApiVersions).
+    """A request in the form of its newest version. The transport chooses the version to send (ApiVersions).
 
     `request_id` comes back in `ResponseReceived` or `RequestFailed`; `address` is None for any broker.
     """
@@ -79,7 +79,8 @@ class ConsumerErrorKind(Enum):
 class ConsumerError:
     """What poll() or a commit throws in the Java client, as a value.
 
-    `code` is Kafka's error code, None if the error did not come from a broker. A fatal error comes back at each poll.
+    `code` is Kafka's error code, None if the error did not come from a broker. A fatal error is thrown again by each
+    poll.
     """
 
     kind: ConsumerErrorKind
@@ -93,35 +94,38 @@ class ConsumerError:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRevoked:
-    """Partitions given up in a rebalance; offsets of their records could be committed before."""
+    """Partitions that the member gives up in a rebalance. Offsets of their records could be committed before."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAssigned:
-    """Partitions that the member did not own before; empty if a rebalance brought no new ones."""
+    """Partitions that the member owns from now on and did not own before. Empty if a rebalance brought no new ones."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsLost:
-    """Partitions that other members may own already; nothing can be committed for them any more."""
+    """Partitions that the member has lost: others may own them already, so no offsets can be committed for them."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffsetsFetched:
-    """The committed offsets of newly owned partitions; None where `auto_offset_reset` decides."""
+    """The committed offsets of newly owned partitions.
+
+    It is None for a partition without one, where `auto_offset_reset` decides.
+    """
 
     offsets: Mapping[TopicPartition, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedGroup:
-    """A JoinGroup succeeded: the member is the leader or a follower of a new generation."""
+    """A JoinGroup has succeeded: the member is the leader or a follower of a new generation."""
 
     generation_id: int
     member_id: str
@@ -131,7 +135,10 @@ class JoinedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CommitCompleted:
-    """A commit succeeded, or failed with an error. `is_auto_commit`: the consumer made it, not the application."""
+    """A commit has succeeded, or has failed with an error.
+
+    With `is_auto_commit` the consumer made it, not the application.
+    """
 
     offsets: Mapping[TopicPartition, int]
     error: ConsumerError | None
@@ -140,14 +147,14 @@ class CommitCompleted:
 
 @dataclass(frozen=True, slots=True)
 class LeftGroup:
-    """The member sent LeaveGroup with this reason. A static member closes without it."""
+    """The member has sent LeaveGroup with this reason. A static member closes without it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerClosed:
-    """The consumer has closed; no further change follows."""
+    """The consumer has closed. No further change follows."""
 
 
 ConsumerChange: TypeAlias = (
@@ -160,15 +167,16 @@ ConsumerChange: TypeAlias = (
     | LeftGroup
     | ConsumerClosed
 )
-"""Any change that a consumer reports."""
+"""Any change that a consumer reports in its effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerEffects:
-    """What follows from one input.
+    """What follows from one input of a consumer.
 
-    `poll_error` is what poll() throws now. `disconnects_coordinator`: the connection to the former coordinator is to be
-    dropped; its responses are ignored. `deadline_ms`: `TimePassed` is due then, unless another input comes before.
+    `poll_error` is what poll() throws now. With `disconnects_coordinator` the connection to the former coordinator has
+    to be dropped; its responses are ignored. `deadline_ms` is when `TimePassed` is due, unless another input comes
+    before.
     """
 
     requests: tuple[OutgoingRequest, ...] = ()

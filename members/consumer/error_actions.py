@@ -23,7 +23,7 @@ from regroup.protocol.messages.offsets import (
 
 
 class Recovery(Enum):
-    """What the member does after an error."""
+    """What the member does next after an error."""
 
     REJOIN = "send JoinGroup at once"
     RETRY_AFTER_BACKOFF = "send the request again after retry_backoff_ms"
@@ -31,7 +31,10 @@ class Recovery(Enum):
 
 
 class MembershipReset(Enum):
-    """What the member forgets after an error. Without a generation it has lost its partitions."""
+    """What the member drops after an error: nothing, its generation, or its member id as well.
+
+    A member without a generation has lost its partitions.
+    """
 
     NONE = "nothing"
     GENERATION = "the generation"
@@ -40,7 +43,10 @@ class MembershipReset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorAction:
-    """One row of a table. `reset` applies only if the generation is still the one that the request was sent with."""
+    """One row of a table: what an error code makes the member do.
+
+    `reset` applies only if the generation is still the one with which the request was sent.
+    """
 
     recovery: Recovery
     reset: MembershipReset = MembershipReset.NONE
@@ -144,7 +150,7 @@ _RETRIES_RETRIABLE_CODES: Final = (FindCoordinatorResponse, OffsetFetchResponse)
 
 
 def action_for(response: type[Struct], code: int) -> ErrorAction:
-    """The action for an error code (not 0) in this response or part of a response, also for a code Kafka does not have.
+    """The action for an error code other than 0 in this response or part of a response, also for an unknown code.
 
     Codes without a row: a heartbeat is always retried, since no application call waits for it; FindCoordinator and
     OffsetFetch are retried if Kafka calls the code retriable; all others are raised.

@@ -15,7 +15,7 @@ from regroup.protocol.messages.group import HeartbeatResponse
 
 
 class Heartbeats:
-    """What Java's heartbeat thread does. It goes on between polls, and is the first to learn of a rebalance.
+    """Keeps a member's timeouts and sends its heartbeats, as Java's heartbeat thread does, also between polls.
 
     `leave` sends LeaveGroup, with a reason, when the application has not polled for `max_poll_interval_ms`.
     """
@@ -32,7 +32,7 @@ class Heartbeats:
         self._membership = membership
         self._leave = leave
         self.pending_error: ConsumerError | None = None
-        """An error for the next poll()."""
+        """An error that the next poll() throws; None if there is none."""
         self._is_sent = False
         self._heartbeat_at_ms = 0
         self._session_expires_ms = 0
@@ -46,11 +46,11 @@ class Heartbeats:
         self.record_poll()
 
     def record_poll(self) -> None:
-        """Start the poll timeout again; the application is inside poll()."""
+        """Start the poll timeout again, because the application is inside poll()."""
         self._poll_expires_ms = self._in_flight.now_ms + self._settings.max_poll_interval_ms
 
     def check_timers(self, is_polling: bool) -> None:
-        """Send a heartbeat, leave, or look the coordinator up, whichever is due."""
+        """Do what is due: send a heartbeat, leave the group, or look the coordinator up."""
         if not self._membership.sends_heartbeats:
             return
         if is_polling:
@@ -96,7 +96,7 @@ class Heartbeats:
             self.pending_error = ConsumerError(action.kind, text, code, action.is_fatal)
 
     def deadline_ms(self, is_polling: bool) -> int | None:
-        """The time at which `check_timers` has something to do."""
+        """The next time at which `check_timers` has something to do, in milliseconds; None if there is none."""
         if not self._membership.sends_heartbeats:
             return None
         deadlines = [self._session_expires_ms]

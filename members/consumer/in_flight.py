@@ -39,10 +39,10 @@ class InFlightRequests:
         self.now_ms = 0
         self.coordinator: NodeAddress | None = None
         self.outbox: list[OutgoingRequest] = []
-        """The requests to be sent with the next effects."""
+        """The requests that the next effects contain, to be sent."""
         self.disconnects_coordinator = False
         self.pending_error: ConsumerError | None = None
-        """A FindCoordinator error for the next poll()."""
+        """An error of FindCoordinator that the next poll() throws; None if there is none."""
         self._by_id: dict[int, _InFlight] = {}
         self._last_id = 0
         self._is_finding = False
@@ -50,12 +50,12 @@ class InFlightRequests:
         self._find_attempts = 0
 
     def send_to_coordinator(self, message: Message, handler: ResponseHandler, timeout_ms: int | None = None) -> None:
-        """Send a request to the coordinator, which must be known."""
+        """Send a request to the coordinator. The coordinator must be known."""
         assert self.coordinator is not None
         self._send(RequestTarget.COORDINATOR, message, handler, timeout_ms)
 
     def send_to_any_broker(self, message: Message, handler: ResponseHandler) -> None:
-        """Send a request that any broker can answer."""
+        """Send a request that every broker can answer, to any of them."""
         self._send(RequestTarget.ANY_BROKER, message, handler, None)
 
     def _send(self, target: RequestTarget, message: Message, handler: ResponseHandler, timeout_ms: int | None) -> None:
@@ -67,7 +67,10 @@ class InFlightRequests:
         self._by_id[self._last_id] = _InFlight(request, self.now_ms + timeout_ms, handler)
 
     def complete(self, request_id: int, response: Message | RequestFailed) -> None:
-        """Hand a response to its handler. A response of another API counts as a failure, an unknown id as nothing."""
+        """Call the handler of a request with its response.
+
+        A response of another API counts as a failure; an unknown request id is ignored.
+        """
         waiting = self._by_id.pop(request_id, None)
         if waiting is None:
             return
@@ -85,7 +88,7 @@ class InFlightRequests:
             self.complete(request_id, RequestFailed(request_id, "no response in time"))
 
     def mark_coordinator_unknown(self, reason: str) -> None:
-        """Forget the coordinator, drop the connection to it, and fail all requests that are in flight there."""
+        """Drop the coordinator and the connection to it, and fail all requests that are in flight there."""
         if self.coordinator is None:
             return
         self.coordinator = None
@@ -96,7 +99,7 @@ class InFlightRequests:
         self.outbox = [request for request in self.outbox if request.request_id not in failed]
 
     def find_coordinator(self) -> None:
-        """Send FindCoordinator, unless the coordinator is known, being looked up, or backing off."""
+        """Send FindCoordinator, unless the coordinator is known or being looked up, or a backoff has not ended."""
         if self.coordinator is None and not self._is_finding and self.now_ms >= self._find_at_ms:
             self._is_finding = True
             group_id = self._settings.group_id
@@ -119,7 +122,10 @@ class InFlightRequests:
 
     @property
     def find_coordinator_at_ms(self) -> int | None:
-        """The time of the next FindCoordinator; None while the coordinator is known or being looked up."""
+        """The time of the next FindCoordinator in milliseconds.
+
+        None while the coordinator is known or being looked up.
+        """
         return None if self.coordinator is not None or self._is_finding else self._find_at_ms
 
     @property
@@ -129,5 +135,5 @@ class InFlightRequests:
 
     @property
     def deadline_ms(self) -> int | None:
-        """The time at which the first request in flight expires."""
-        return min((waiting.deadline_ms for waiting in self._by_id.values()), default=None)
+        """The earliest time at which a request in flight expires, in milliseconds; None if none is in flight."""
+        return min([waiting.deadline_ms for waiting in self._by_id.values()], default=None)

@@ -1,4 +1,5 @@
-"""The inputs of a `ConsumerMachine`, as values; the time is handed in beside them.
+"""The inputs of a `ConsumerMachine`, as values: responses, calls of the application, and deadlines. The time is a
+separate argument.
 
 from the transport     ResponseReceived, RequestFailed, MetadataUpdated
 from the clock         TimePassed
@@ -35,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
-    """The response to the request with this id."""
+    """The transport has received the response to the request with this id."""
 
     request_id: int
     response: Message
@@ -43,7 +44,7 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """The request with this id gets no response: the connection was lost or too slow, or the broker is too old.
+    """The request with this id has no response: the connection was lost or too slow, or the broker is too old.
 
     `is_unsupported`: no version that the broker offers can carry the request.
     """
@@ -55,19 +56,22 @@ class RequestFailed:
 
 @dataclass(frozen=True, slots=True)
 class MetadataUpdated:
-    """Topics, partitions and racks from elsewhere, in place of a Metadata response."""
+    """Topics, partitions and racks that come from elsewhere than from a Metadata response."""
 
     cluster: ClusterMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """The deadline of the last effects has been reached; an earlier time does no harm."""
+    """The deadline of the last effects has been reached. An input that comes earlier does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Subscribe to these topics, or to all whose whole name matches the pattern; `topics` is ignored then."""
+    """Subscribe to these topics.
+
+    With a pattern, subscribe to all topics whose whole name matches it; `topics` is ignored then.
+    """
 
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
@@ -80,24 +84,27 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The application has called poll(), and stays in it until `PollReturned` or a `poll_error`."""
+    """The application has called poll(). It stays inside until `PollReturned`, or an effect with a `poll_error`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollReturned:
-    """The application has its records and processes them; only heartbeats go on."""
+    """The application's poll() has returned, and it processes its records. Only heartbeats are sent meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsConsumed:
-    """The application has processed all records below these offsets."""
+    """The application has processed all records with lower offsets than these, by partition."""
 
     positions: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Commit these offsets, or all positions. `is_sync`: retry as commitSync() does; otherwise as commitAsync()."""
+    """Commit these offsets, or if None is given, all positions.
+
+    With `is_sync` the commit is retried as commitSync() does it; otherwise it is sent as by commitAsync().
+    """
 
     offsets: Mapping[TopicPartition, int] | None = None
     is_sync: bool = False
@@ -110,16 +117,17 @@ class ListenerReturned:
 
 @dataclass(frozen=True, slots=True)
 class EnforceRebalance:
-    """The application asks for a rebalance (KIP-568)."""
+    """The application has called enforceRebalance(): the member rejoins (KIP-568)."""
 
     reason: str = "rebalance enforced by user"
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Commit, give up all partitions, and leave the group.
+    """Close the consumer: commit, give up all partitions, and leave the group.
 
-    `leaves_group` None: a dynamic member leaves, a static one does not (KIP-345); a bool decides (KIP-1092).
+    If `leaves_group` is None, a dynamic member leaves and a static one does not (KIP-345); True or False decide it for
+    both (KIP-1092).
     """
 
     timeout_ms: int = 30_000
@@ -141,4 +149,4 @@ ConsumerInput: TypeAlias = (
     | EnforceRebalance
     | Close
 )
-"""Any input."""
+"""Any input of a consumer."""

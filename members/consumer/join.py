@@ -1,4 +1,4 @@
-"""A member's exchange with its coordinator from JoinGroup to the response of SyncGroup, as leader or as follower."""
+"""The part of a rebalance from a member's JoinGroup to the response to its SyncGroup, as leader or as follower."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupRequestA
 
 
 class RebalanceStage(Enum):
-    """How far a rebalance of the member has come; drawn in `regroup.members.consumer.rebalance`."""
+    """The stages of a member's rebalance; `regroup.members.consumer.rebalance` draws their order."""
 
     IDLE = "idle"
     COMMITTING = "committing"
@@ -37,7 +37,7 @@ class RebalanceStage(Enum):
 
 @dataclass(slots=True)
 class GroupJoin:
-    """The stage of the exchange, and its results."""
+    """Sends a member's JoinGroup and SyncGroup, and keeps the stage of the rebalance and its results."""
 
     settings: ConsumerSettings
     assignors: Sequence[Assignor]
@@ -49,18 +49,21 @@ class GroupJoin:
     changes: list[ConsumerChange]
     stage: RebalanceStage = RebalanceStage.IDLE
     pending_error: ConsumerError | None = None
-    """An error for the next poll()."""
+    """An error that the next poll() throws; None if there is none."""
     is_leader: bool = False
     assignment_bytes: bytes = b""
-    """The assignment in the response of the last SyncGroup."""
+    """The assignment in the response to the last SyncGroup, as encoded by the leader."""
     joined_subscription: tuple[str, ...] | None = None
-    """The topics that the last JoinGroup subscribed to."""
+    """The topics that the last JoinGroup subscribed to; None before the first."""
     assignment_snapshot: MetadataSnapshot | None = None
-    """The metadata that a leader's last assignment was made from; it rejoins when the metadata differs."""
+    """The metadata from which the leader made its last assignment.
+
+    The leader rejoins when the metadata differs from it.
+    """
     last_assignments: dict[str, LastAssignment] = field(default_factory=dict)
-    """What each assignor puts into the user data of the next JoinGroup, by the name of the assignor."""
+    """By name of each assignor, what the next JoinGroup has in its user data."""
     join_at_ms: int = 0
-    """The end of the backoff before the next JoinGroup."""
+    """The earliest time of the next JoinGroup in milliseconds: the end of the backoff after an error."""
     _attempt: int = 0
     _failures: int = 0
     _members_to_assign: dict[str, AssignorMember] | None = None
@@ -68,7 +71,7 @@ class GroupJoin:
     # -- JoinGroup
 
     def send_join_group(self) -> None:
-        """Send JoinGroup; the coordinator must be known."""
+        """Send JoinGroup to the coordinator, which must be known."""
         generation, topics = self.membership.generation, self.metadata.topics
         try:
             protocols = requests.join_group_protocols(
@@ -95,7 +98,7 @@ class GroupJoin:
         return handle
 
     def abandon(self) -> None:
-        """Ignore the responses of the rebalance under way."""
+        """End the present rebalance: the responses to its requests are ignored."""
         self._attempt += 1
         self.stage = RebalanceStage.IDLE
         self._members_to_assign = None
@@ -152,7 +155,10 @@ class GroupJoin:
             self._members_to_assign = members
 
     def assign_when_metadata_known(self) -> bool:
-        """Make the assignment that had to wait for metadata. Returns whether the rebalance can go on at once."""
+        """As a leader that lacks metadata of some topics, make the assignment once it is known.
+
+        Returns whether the rebalance can go on at once: the generation was lost meanwhile, so the member has to rejoin.
+        """
         members = self._members_to_assign
         if members is None or not self.metadata.is_current:
             return False

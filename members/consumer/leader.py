@@ -19,11 +19,14 @@ from regroup.protocol.messages.group import JoinGroupResponseMember, SyncGroupRe
 
 
 class LeaderAssignmentFailed(Exception):
-    """No assignment could be made; the text names the member or the assignor that caused it."""
+    """Raised if no assignment can be made. The text names the member or the assignor that is the cause."""
 
 
 def decode_subscriptions(members: Iterable[JoinGroupResponseMember]) -> dict[str, AssignorMember]:
-    """The members by id, in the order of a Java leader. Raises LeaderAssignmentFailed for malformed metadata."""
+    """The members of a generation by member id, in the order of a Java leader.
+
+    Raises LeaderAssignmentFailed for a subscription that cannot be decoded.
+    """
     by_id = {member.member_id: member for member in members}
     return {member_id: _decode_subscription(by_id[member_id]) for member_id in leader_order(by_id)}
 
@@ -46,7 +49,7 @@ def _decode_subscription(member: JoinGroupResponseMember) -> AssignorMember:
 
 
 def select_assignor(assignors: Iterable[Assignor], name: str | None) -> Assignor:
-    """The assignor that the coordinator chose. Raises LeaderAssignmentFailed if the member did not offer it."""
+    """The assignor that the coordinator selected. Raises LeaderAssignmentFailed if this member does not support it."""
     offered = {assignor.name: assignor for assignor in assignors}
     if name not in offered:
         raise LeaderAssignmentFailed(
@@ -58,7 +61,10 @@ def select_assignor(assignors: Iterable[Assignor], name: str | None) -> Assignor
 def compute_assignments(
     assignor: Assignor, members: Mapping[str, AssignorMember], cluster: ClusterMetadata
 ) -> list[SyncGroupRequestAssignment]:
-    """The assignments of all members, as SyncGroup carries them. Those of assignors other than Kafka's are checked."""
+    """Run the assignor, and encode the assignments of all members for SyncGroup.
+
+    Assignments of assignors other than Kafka's are checked first. Raises LeaderAssignmentFailed.
+    """
     try:
         if type(assignor) in BUILT_IN.values():
             assignments = assignor.assign(cluster, members)

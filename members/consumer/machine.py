@@ -66,7 +66,7 @@ class _Closing:
 
 
 class ConsumerMachine:
-    """One consumer in one group.
+    """One consumer in one group, as a state machine.
 
     `partition_assignment_strategy` names assignors among those handed in, Kafka's own, and those of installed packages.
     Raises AssignorError for an unknown name, ValueError for assignors that cannot be combined.
@@ -97,32 +97,32 @@ class ConsumerMachine:
 
     @property
     def state(self) -> MemberState:
-        """The state of its membership."""
+        """The state of the consumer's membership in its group."""
         return self._membership.state
 
     @property
     def generation(self) -> MemberGeneration:
-        """Generation id, member id and assignor of its last JoinGroup, as far as they are still valid."""
+        """The generation id, member id and assignor of the last JoinGroup, as far as they are still valid."""
         return self._membership.generation
 
     @property
     def coordinator(self) -> NodeAddress | None:
-        """The coordinator's address, None while it is unknown."""
+        """The coordinator's address; None while it is unknown."""
         return self._in_flight.coordinator
 
     @property
     def is_leader(self) -> bool:
-        """Whether it is the leader of its generation."""
+        """Whether this member is the leader of its generation."""
         return self._rebalance.group_join.is_leader
 
     @property
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions it owns, in the order of its assignment."""
+        """The partitions that the consumer owns, in the order of its assignment."""
         return self._offsets.owned_partitions
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The offset of the next record of each partition, where it is known."""
+        """The offset of the next record of each owned partition, where it is known."""
         return self._offsets.positions
 
     @property
@@ -132,12 +132,18 @@ class ConsumerMachine:
 
     @property
     def is_closing(self) -> bool:
-        """Whether `Close` has come; records that the application still processes belong to the next owner."""
+        """Whether `Close` was received.
+
+        Records that the application has not processed by then belong to the next owner.
+        """
         return self._closing is not None
 
     @property
     def returns_records(self) -> bool:
-        """Whether poll() returns records: not while an eager member is about to revoke all (KAFKA-14196)."""
+        """Whether poll() returns records now.
+
+        It returns none while an eager member is about to revoke all partitions (KAFKA-14196).
+        """
         return self._is_polling and not self._rebalance.is_about_to_revoke
 
     @property
@@ -148,7 +154,7 @@ class ConsumerMachine:
     # -- the machine
 
     def receive(self, consumer_input: ConsumerInput, now_ms: int) -> ConsumerEffects:
-        """Process one input. After `ConsumerClosed` every input is ignored."""
+        """Process one input, and return what follows from it. After `ConsumerClosed` every input is ignored."""
         if self.is_closed:
             return ConsumerEffects()
         self._in_flight.now_ms = max(now_ms, self._in_flight.now_ms)
@@ -208,7 +214,7 @@ class ConsumerMachine:
             self._metadata.request_if_due()
 
     def _raise_pending_error(self) -> bool:
-        """Let one pending error come out of poll(), which ends that poll. Returns whether there was one."""
+        """End the present poll with one pending error, if there is one. Returns whether there was one."""
         for part in (self._heartbeats, self._in_flight, self._rebalance.group_join, self._offsets):
             if part.pending_error is not None:
                 self._poll_error, part.pending_error = part.pending_error, None
@@ -217,7 +223,10 @@ class ConsumerMachine:
         return False
 
     def _leave(self, reason: str, leaves_group: bool | None = None) -> None:
-        """Send LeaveGroup without waiting for its response; a static member only if `leaves_group` is true."""
+        """Send LeaveGroup without waiting for its response, and reset the membership.
+
+        A static member sends it only if `leaves_group` is true.
+        """
         membership, in_flight = self._membership, self._in_flight
         sends_leave = not self.settings.is_static if leaves_group is None else leaves_group
         is_member = membership.state is not MemberState.UNJOINED and membership.generation.member_id
@@ -228,7 +237,7 @@ class ConsumerMachine:
         membership.reset(MembershipReset.MEMBER_ID, "consumer pro-actively leaving the group")
 
     def _give_up_all(self) -> None:
-        """Revoke all partitions; without a stable membership they are lost."""
+        """Give up all partitions: they are revoked in a stable membership, and lost in any other."""
         membership, owned = self._membership, self.assigned_partitions
         self._rebalance.abandon()
         if membership.generation.is_none or membership.is_rebalancing:
@@ -265,20 +274,24 @@ class ConsumerMachine:
         return effects
 
     def _deadline_ms(self) -> int | None:
-        reaches_offsets = self._is_polling and not self._rebalance.rejoin_needed_or_pending
+        is_polling = self._is_polling
+        reaches_offsets = is_polling and not self._rebalance.rejoin_needed_or_pending
         deadlines = [self._in_flight.deadline_ms, self._offsets.deadline_ms(reaches_offsets)]
         if self._closing is not None:
             deadlines.append(self._closing.until_ms)
         else:
-            deadlines.append(self._heartbeats.deadline_ms(self._is_polling))
-            if self._is_polling:
+            deadlines.append(self._heartbeats.deadline_ms(is_polling))
+            if is_polling:
                 deadlines.append(self._metadata.deadline_ms)
                 if self._rebalance.resume_after_listener is None:
                     deadlines.append(self._rebalance.deadline_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return min([deadline for deadline in deadlines if deadline is not None], default=None)
 
 
 def resolve_assignors(settings: ConsumerSettings, assignors: Iterable[Assignor]) -> Sequence[Assignor]:
-    """The assignors of `partition_assignment_strategy`, in its order: those handed in, or else the registered ones."""
+    """The assignors that `partition_assignment_strategy` names, in its order.
+
+    Each is one of those given here, or else a registered one.
+    """
     own = {assignor.name: assignor for assignor in assignors}
     return tuple(own.get(name) or assignor_named(name) for name in settings.partition_assignment_strategy)

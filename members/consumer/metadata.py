@@ -1,4 +1,4 @@
-"""A consumer's subscription, and what it knows of the cluster's topics."""
+"""The metadata of a consumer: its subscription, the topics of the cluster, and when to request them again."""
 
 import re
 from typing import Final, TypeAlias
@@ -15,7 +15,7 @@ from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponseTopic
 
 _FINAL_CODES: Final = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
-"""A topic with any other code is requested again soon."""
+"""A topic with an error code other than these is requested again soon."""
 
 MetadataSnapshot: TypeAlias = dict[str, tuple[frozenset[str], ...]]
 """The racks of each partition, by topic. A leader rejoins when its snapshot is no longer equal to the last one."""
@@ -32,15 +32,18 @@ class ConsumerMetadata:
         self.is_subscribed = False
         self.cluster = ClusterMetadata({})
         self.is_current = False
-        """Whether metadata has come since the subscription last changed."""
+        """Whether metadata has been received since the subscription last changed."""
         self._internal_topics = INTERNAL_TOPICS
         self._group_topics: tuple[str, ...] = ()
         self._requested: frozenset[str] = frozenset()
         self._is_requesting = False
         self._refresh_at_ms: int | None = None
+        self._snapshot: MetadataSnapshot = {}
+        self._snapshot_basis: tuple[ClusterMetadata, tuple[str, ...], tuple[str, ...]] | None = None
+        """The metadata and topics from which the last snapshot was made. While they are the same, it is reused."""
 
     def subscribe(self, subscription: Subscribe) -> None:
-        """Change the subscription; metadata is requested at the next poll."""
+        """Change the subscription. The next poll requests the metadata of its topics."""
         self._names = () if subscription.pattern else tuple(sorted(dict.fromkeys(subscription.topics), key=utf16_order))
         self._pattern = subscription.pattern
         self.is_subscribed = True
@@ -48,14 +51,14 @@ class ConsumerMetadata:
         self._refresh_at_ms = self._in_flight.now_ms
 
     def unsubscribe(self) -> None:
-        """Subscribe to nothing."""
+        """Remove the subscription: the consumer has no topics any more."""
         self._names, self._pattern, self._group_topics = (), None, ()
         self.is_subscribed = False
         self._refresh_at_ms = None
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The subscribed topics, sorted; for a pattern those that match it now."""
+        """The topics of the subscription, sorted; for a pattern, the topics that match it now."""
         if self._pattern is None:
             return self._names
         hidden = self._internal_topics if self._settings.exclude_internal_topics else frozenset()
@@ -72,7 +75,10 @@ class ConsumerMetadata:
         return self._pattern is not None and not self.is_current
 
     def update_group_subscription(self, topics: tuple[str, ...]) -> bool:
-        """Follow the topics of the whole group. Returns whether the metadata of all of them is known."""
+        """Follow the topics to which the whole group subscribes, as its leader.
+
+        Returns whether the metadata of all of them is known.
+        """
         self._group_topics = topics
         if self._pattern is None and not self._requested.issuperset(topics):
             self._refresh_at_ms = self._in_flight.now_ms
@@ -80,20 +86,24 @@ class ConsumerMetadata:
         return self.is_current
 
     def reset_group_subscription(self) -> None:
-        """Follow only the topics of the member's own subscription."""
+        """Follow only the topics to which this member subscribes."""
         self._group_topics = ()
 
     def snapshot(self) -> MetadataSnapshot:
-        """The metadata that an assignment depends on. Racks count only if the member has one."""
-        with_racks = self._settings.client_rack is not None
-        return {
-            topic: tuple(self.cluster.replica_racks(topic) if with_racks else [frozenset[str]()] * count)
-            for topic in dict.fromkeys((*self.topics, *self._group_topics))
-            if (count := self.cluster.partitions_per_topic.get(topic)) is not None
-        }
+        """The metadata on which an assignment depends. Racks are part of it only if the member has a rack."""
+        basis = (self.cluster, self.topics, self._group_topics)
+        if basis != self._snapshot_basis:
+            with_racks = self._settings.client_rack is not None
+            self._snapshot_basis = basis
+            self._snapshot = {
+                topic: tuple(self.cluster.replica_racks(topic) if with_racks else [frozenset[str]()] * count)
+                for topic in dict.fromkeys((*self.topics, *self._group_topics))
+                if (count := self.cluster.partitions_per_topic.get(topic)) is not None
+            }
+        return self._snapshot
 
     def request_if_due(self) -> None:
-        """Send a Metadata request when a refresh is due."""
+        """Send a Metadata request if a refresh is due."""
         if self._refresh_at_ms is None or self._is_requesting or self._in_flight.now_ms < self._refresh_at_ms:
             return
         self._is_requesting = True
@@ -118,7 +128,7 @@ class ConsumerMetadata:
             self._refresh_at_ms = now_ms + self._settings.retry_backoff_max_ms
 
     def update(self, cluster: ClusterMetadata) -> None:
-        """Replace what is known of the cluster."""
+        """Replace the known topics, partitions and racks of the cluster by these."""
         self.cluster = cluster
         self.is_current = True
         self._requested |= frozenset(cluster.partitions_per_topic)
@@ -127,12 +137,15 @@ class ConsumerMetadata:
 
     @property
     def deadline_ms(self) -> int | None:
-        """The time of the next refresh; None while a request is in flight or nothing is subscribed."""
+        """The time of the next refresh in milliseconds.
+
+        None while a request is in flight, or nothing is subscribed.
+        """
         return None if self._is_requesting else self._refresh_at_ms
 
 
 def _cluster_metadata(response: MetadataResponse) -> ClusterMetadata:
-    """Partition counts, and racks if any broker has one, of the topics without an error."""
+    """The topics of a response that have no error: their partition counts, and the racks if any broker has one."""
     rack_of = {broker.node_id: broker.rack for broker in response.brokers}
     topics = {topic.name: topic for topic in response.topics if topic.name and not topic.error_code}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}

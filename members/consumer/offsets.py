@@ -1,4 +1,4 @@
-"""A consumer's partitions and positions, the commits under way, and the look-up of committed offsets."""
+"""A consumer's offsets: its positions in its partitions, its pending commits, and the fetch of committed offsets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,10 @@ from regroup.protocol.messages.offsets import (
 
 @dataclass(eq=False, slots=True)
 class PendingCommit:
-    """A commit that is not complete. With `retry_until_ms` it is retried after errors that may pass."""
+    """A commit that is not complete.
+
+    With `retry_until_ms` it is retried until then after an error that may pass.
+    """
 
     offsets: Mapping[TopicPartition, int]
     is_auto_commit: bool
@@ -54,7 +57,7 @@ class ConsumerOffsets:
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """The offset of the next record of each owned partition, where it is known."""
     pending_error: ConsumerError | None = None
-    """An error for the next poll()."""
+    """An error that the next poll() throws; None if there is none."""
     _unknown_positions: dict[TopicPartition, None] = field(default_factory=dict)
     _commits: list[PendingCommit] = field(default_factory=list)
     _auto_commit_at_ms: int = 0
@@ -63,7 +66,7 @@ class ConsumerOffsets:
     _fetch_attempts: int = 0
 
     def set_owned_partitions(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Own these partitions and no others. The positions of new ones are fetched."""
+        """Set the partitions that the consumer owns. The committed offsets of new ones are fetched."""
         kept = frozenset(self.owned_partitions).intersection(partitions)
         self.owned_partitions = partitions
         self.positions = {each: offset for each, offset in self.positions.items() if each in kept}
@@ -73,7 +76,7 @@ class ConsumerOffsets:
         self._auto_commit_at_ms = self.in_flight.now_ms + self.settings.auto_commit_interval_ms
 
     def update_positions(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Advance the positions of owned partitions; others are ignored."""
+        """Advance the positions of owned partitions. Positions of other partitions are ignored."""
         owned = frozenset(self.owned_partitions)
         self.positions.update((each, offset) for each, offset in positions.items() if each in owned)
 
@@ -82,7 +85,7 @@ class ConsumerOffsets:
     def commit(
         self, offsets: Mapping[TopicPartition, int], *, is_auto_commit: bool = False, retry_for_ms: int | None = None
     ) -> PendingCommit:
-        """Start a commit; with `retry_for_ms` it is retried for so long."""
+        """Start a commit of these offsets. With `retry_for_ms` it is retried for so long."""
         now_ms = self.in_flight.now_ms
         retry_until_ms = None if retry_for_ms is None else now_ms + retry_for_ms
         give_up_at_ms = now_ms + self.settings.request_timeout_ms if retry_until_ms is None else retry_until_ms
@@ -92,7 +95,10 @@ class ConsumerOffsets:
         return commit
 
     def auto_commit_positions(self, retry_for_ms: int) -> PendingCommit | None:
-        """Commit all positions before partitions are given up; None without positions or `enable_auto_commit`."""
+        """Start an auto commit of all positions, before partitions are given up.
+
+        Returns None if there are no positions, or `enable_auto_commit` is off.
+        """
         if not self.settings.enable_auto_commit or not self.positions:
             return None
         return self.commit(self.positions, is_auto_commit=True, retry_for_ms=retry_for_ms)
@@ -107,7 +113,10 @@ class ConsumerOffsets:
             self._send(commit)
 
     def _membership_error(self) -> ConsumerError | None:
-        """A member commits in the state STABLE only; a consumer without a subscription commits without a group."""
+        """The error of a commit that cannot be sent; None if it can be.
+
+        A member commits in the state STABLE only; a consumer without a subscription commits without a group membership.
+        """
         if self.membership.state is MemberState.STABLE or not self.metadata.is_subscribed:
             return None
         if self.membership.is_rebalancing:
@@ -147,7 +156,10 @@ class ConsumerOffsets:
             self._complete(commit, self._commit_error(action, code, is_same_generation))
 
     def _commit_error(self, action: ErrorAction, code: int, is_same_generation: bool) -> ConsumerError:
-        """The error of a refused commit. A refusal for an older generation does not reset the present one."""
+        """The error of a commit that was refused, after its consequences for the membership.
+
+        A refusal of a commit of an older generation does not reset the present one.
+        """
         is_joining = not is_same_generation and self.membership.state is MemberState.PREPARING_REBALANCE
         is_fenced = action.kind is ConsumerErrorKind.FENCED
         if is_joining and (is_fenced or action.reset is not MembershipReset.NONE):
@@ -160,7 +172,7 @@ class ConsumerOffsets:
         return ConsumerError(action.kind, "the offsets were not committed", code, action.is_fatal)
 
     def _retry_later(self, commit: PendingCommit, error: ConsumerError) -> None:
-        """Retry after a backoff; fail a commit that is not retried, or whose time is over."""
+        """Retry a commit after a backoff. A commit that is not retried, or whose time is over, fails."""
         commit.retry_at_ms = self.in_flight.now_ms + self.settings.backoff_ms(commit.attempts)
         commit.attempts += 1
         if commit.retry_until_ms is None or commit.retry_at_ms >= commit.retry_until_ms:
@@ -175,7 +187,7 @@ class ConsumerOffsets:
             self.changes.append(CommitCompleted(commit.offsets, error, commit.is_auto_commit))
 
     def retry_commits(self) -> None:
-        """Send the commits that are due, inside poll() and outside; fail those whose time is over."""
+        """Send the commits whose backoff has ended, inside poll() or outside; fail those whose time is over."""
         for commit in list(self._commits):
             if commit.is_in_flight or commit.is_complete:
                 continue
@@ -259,7 +271,7 @@ class ConsumerOffsets:
         self._fetch_attempts += 1
 
     def deadline_ms(self, is_polling: bool) -> int | None:
-        """The time at which a commit or a fetch is due."""
+        """The next time at which a commit or a fetch of offsets is due, in milliseconds; None if there is none."""
         deadlines: list[int] = []
         find_at_ms = self.in_flight.find_coordinator_at_ms
         for commit in self._commits:
@@ -276,6 +288,6 @@ class ConsumerOffsets:
 
 
 def _first_error(codes: Iterable[int], least: ErrorCode) -> int:
-    """The first error of several partitions. The `least` one counts only where there is no other."""
+    """The first error code of several partitions. The code `least` is returned only if there is no other."""
     errors = [code for code in codes if code != ErrorCode.NONE]
     return next((code for code in errors if code != least), errors[0] if errors else ErrorCode.NONE)

@@ -1,4 +1,4 @@
-"""A member's part in a rebalance: commit, give up partitions, join, lead or follow, sync, apply the assignment.
+"""A member's rebalance from its first commit to the new assignment: commit, give up partitions, join, sync, apply.
 
     IDLE ──▶ COMMITTING ──▶ IDLE ──▶ JOINING ───────────────▶ SYNCED ──▶ IDLE
              before it         JoinGroup, then SyncGroup     the assignment is applied inside poll()
@@ -38,7 +38,10 @@ from regroup.protocol.consumer.subscription import (
 
 @dataclass(slots=True)
 class ConsumerRebalance:
-    """The rebalances of one member. Raises ValueError if the assignors have no rebalance protocol in common."""
+    """The rebalances of one member.
+
+    Raises ValueError if its assignors have no rebalance protocol in common.
+    """
 
     settings: ConsumerSettings
     assignors: Sequence[Assignor]
@@ -50,7 +53,10 @@ class ConsumerRebalance:
     group_join: GroupJoin
     protocol: RebalanceProtocol = field(init=False)
     resume_after_listener: Callable[[], None] | None = None
-    """What follows when the application's rebalance listener has returned; the rebalance pauses until then."""
+    """What has to follow when the application's rebalance listener has returned.
+
+    The rebalance pauses until then. None if the listener is not running.
+    """
     _commit: PendingCommit | None = None
 
     def __post_init__(self) -> None:
@@ -59,7 +65,7 @@ class ConsumerRebalance:
     # -- inside poll()
 
     def advance(self) -> None:
-        """Go as far as possible without another response."""
+        """Do all steps of the rebalance that need no further response."""
         while (
             self.metadata.is_subscribed
             and self.resume_after_listener is None
@@ -69,7 +75,7 @@ class ConsumerRebalance:
             pass
 
     def _advance_stage(self) -> bool:
-        """Returns whether the next stage may be tried at once."""
+        """Try the step of the present stage. Returns whether the next stage may be tried at once."""
         match self.group_join.stage:
             case RebalanceStage.IDLE:
                 return self._start()
@@ -88,14 +94,20 @@ class ConsumerRebalance:
 
     @property
     def is_about_to_revoke(self) -> bool:
-        """Whether an eager member waits for its last commit: records that it reads now would be read again."""
+        """Whether an eager member waits for its last commit before it revokes all partitions.
+
+        Records that it returned now would be read again by the next owner.
+        """
         return self.group_join.stage is RebalanceStage.COMMITTING and self.protocol is RebalanceProtocol.EAGER
 
     def _needs_rejoin(self) -> bool:
-        membership, snapshot = self.membership, self.group_join.assignment_snapshot
-        if not membership.rejoin_needed and snapshot is not None and snapshot != self.metadata.snapshot():
+        membership, group_join = self.membership, self.group_join
+        if membership.rejoin_needed:
+            return True
+        snapshot, joined = group_join.assignment_snapshot, group_join.joined_subscription
+        if snapshot is not None and snapshot != self.metadata.snapshot():
             membership.request_rejoin("cached metadata has changed since the leader assigned the partitions")
-        if not membership.rejoin_needed and self.group_join.joined_subscription not in (None, self.metadata.topics):
+        elif joined is not None and joined != self.metadata.topics:
             membership.request_rejoin("subscription has changed since the member joined")
         return membership.rejoin_needed
 
@@ -123,9 +135,10 @@ class ConsumerRebalance:
         return True
 
     def _give_up(self) -> None:
-        """Give up all partitions as an eager member, those of topics without a subscription as a cooperative one.
+        """Give up partitions before JoinGroup is sent.
 
-        A member that has lost its generation loses them all.
+        An eager member gives up all of them, a cooperative one those of topics to which it no longer subscribes. A
+        member that has lost its generation loses all.
         """
         self.group_join.is_leader = False
         self.metadata.reset_group_subscription()
@@ -142,7 +155,7 @@ class ConsumerRebalance:
                 self._notify(PartitionsRevoked(revoked), lambda: self.offsets.set_owned_partitions(kept))
 
     def lose_all_partitions(self) -> None:
-        """Lose all partitions, before the listener is called: other members may own them already."""
+        """Lose all partitions, and call the listener afterwards: other members may own the partitions already."""
         owned = self.offsets.owned_partitions
         if owned:
             self.offsets.set_owned_partitions(())
@@ -156,13 +169,13 @@ class ConsumerRebalance:
             then()
 
     def listener_returned(self) -> None:
-        """Go on with the rebalance that waits for the listener."""
+        """Continue the rebalance that waited for the application's listener."""
         then, self.resume_after_listener = self.resume_after_listener, None
         if then is not None:
             then()
 
     def abandon(self) -> None:
-        """Ignore the responses of the rebalance under way."""
+        """End the present rebalance: the responses to its requests are ignored."""
         self.group_join.abandon()
         self.resume_after_listener = None
 
@@ -228,7 +241,7 @@ class ConsumerRebalance:
 
     @property
     def deadline_ms(self) -> int | None:
-        """The time at which JoinGroup or FindCoordinator is due, while the application is inside poll()."""
+        """When JoinGroup or FindCoordinator is due while the application is inside poll(); None if neither is."""
         is_idle = self.group_join.stage is RebalanceStage.IDLE
         if not is_idle or not self.rejoin_needed_or_pending or self.metadata.awaits_first_metadata:
             return None

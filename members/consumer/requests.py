@@ -30,7 +30,7 @@ from regroup.protocol.messages.offsets import (
 
 PROTOCOL_TYPE: Final = "consumer"
 _JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
-"""The response to JoinGroup may be held for the whole rebalance timeout, and take so much longer to arrive."""
+"""Milliseconds beyond the rebalance timeout, for which JoinGroup may be held, until its request expires."""
 _MAX_REASON_LENGTH: Final = 255
 
 
@@ -42,7 +42,10 @@ def join_group_protocols(
     generation: MemberGeneration,
     last: Mapping[str, LastAssignment],
 ) -> list[JoinGroupRequestProtocol]:
-    """The protocols of a JoinGroup: for each assignor, in order of preference, the subscription with its user data."""
+    """The protocols of a JoinGroup, in order of preference.
+
+    Each is an assignor with the encoded subscription, which has the assignor's user data.
+    """
     return [
         JoinGroupRequestProtocol(
             name=assignor.name,
@@ -77,7 +80,7 @@ def join_group(
 
 
 def join_group_timeout_ms(settings: ConsumerSettings) -> int:
-    """The request timeout of JoinGroup."""
+    """Milliseconds after which a JoinGroup without a response expires."""
     return max(settings.request_timeout_ms, settings.rebalance_timeout_ms + _JOIN_GROUP_TIMEOUT_LAPSE_MS)
 
 
@@ -137,7 +140,7 @@ def offset_commit(
 
 
 def offset_fetch(settings: ConsumerSettings, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
-    """The request in both forms, for one group (up to version 7) and for several."""
+    """An OffsetFetch in both its forms: for one group, as up to version 7, and for several groups."""
     numbers_of = by_topic(partitions)
     topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=each) for topic, each in numbers_of.items()]
     return OffsetFetchRequest(
@@ -148,7 +151,7 @@ def offset_fetch(settings: ConsumerSettings, partitions: Iterable[TopicPartition
 
 
 def metadata(settings: ConsumerSettings, topics: Iterable[str] | None) -> MetadataRequest:
-    """The request for these topics; None for all of them."""
+    """A Metadata request for these topics; None stands for all topics."""
     return MetadataRequest(
         topics=None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics],
         allow_auto_topic_creation=settings.allow_auto_create_topics,

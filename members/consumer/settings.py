@@ -21,12 +21,15 @@ _POSITIVE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """The defaults are those of Kafka's own consumer. Raises ValueError for settings that no consumer can work with."""
+    """The settings of a consumer, with the defaults of Kafka's own consumer.
+
+    Raises ValueError for settings with which no consumer can work.
+    """
 
     group_id: str
     client_id: str = "regroup"
     group_instance_id: str | None = None
-    """Makes the member static (KIP-345): it keeps its assignment across a restart, and close() does not leave."""
+    """Kafka's `group.instance.id`. It makes the member static (KIP-345): it keeps its assignment across a restart."""
     client_rack: str | None = None
     partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
     session_timeout_ms: int = 45_000
@@ -43,9 +46,10 @@ class ConsumerSettings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     waits_for_listener: bool = False
-    """Pauses the rebalance after each callback (revoked, assigned, lost) until `ListenerReturned`.
+    """Whether the rebalance pauses after each callback (revoked, assigned, lost) until `ListenerReturned`.
 
-    Not a setting of Kafka's, where the callback is a method and the rebalance goes on when it returns."""
+    Not a setting of Kafka's, where the callback is a method and the rebalance goes on when it returns.
+    """
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
@@ -65,7 +69,10 @@ class ConsumerSettings:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The time that the coordinator gives this member to rejoin: the longest pause between two polls."""
+        """Kafka's rebalance timeout: how long the coordinator waits for this member to rejoin.
+
+        It is `max_poll_interval_ms`.
+        """
         return self.max_poll_interval_ms
 
     @property
@@ -73,6 +80,9 @@ class ConsumerSettings:
         return self.group_instance_id is not None
 
     def backoff_ms(self, attempts: int) -> int:
-        """The pause after so many failed attempts in a row; it doubles up to its limit (KIP-580, without jitter)."""
+        """The pause in milliseconds after so many failed attempts in a row.
+
+        It doubles up to its limit (KIP-580, without jitter).
+        """
         doubled = self.retry_backoff_ms << min(attempts, 20)
         return min(doubled, max(self.retry_backoff_ms, self.retry_backoff_max_ms))

@@ -9,19 +9,22 @@ NO_GENERATION_ID = -1
 
 
 class MemberState(Enum):
-    """The states of the Java client's `MemberState`."""
+    """The states of a membership, named as in the Java client's `MemberState`."""
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing"
-    """JoinGroup is in flight; no heartbeats are sent."""
+    """JoinGroup is in flight. No heartbeats are sent."""
     COMPLETING_REBALANCE = "completing"
-    """JoinGroup succeeded; heartbeats are sent while SyncGroup is in flight."""
+    """JoinGroup has succeeded. Heartbeats are sent while SyncGroup is in flight."""
     STABLE = "stable"
 
 
 @dataclass(frozen=True, slots=True)
 class MemberGeneration:
-    """What the response to the last JoinGroup said. After a reset the member id may be all that is left."""
+    """The generation id, member id and assignor from the last JoinGroup.
+
+    After a reset only the member id may be left.
+    """
 
     generation_id: int = NO_GENERATION_ID
     member_id: str = ""
@@ -34,7 +37,7 @@ class MemberGeneration:
 
 
 class Membership:
-    """The membership that all parts of a consumer share."""
+    """A consumer's membership of its group, which all parts of the consumer share."""
 
     def __init__(self) -> None:
         self.state = MemberState.UNJOINED
@@ -42,15 +45,15 @@ class Membership:
         self.rejoin_needed = True
         self.rejoin_reason = ""
         self.needs_join_prepare = True
-        """Offsets are to be committed and partitions given up before the next JoinGroup."""
+        """Whether offsets have to be committed and partitions given up before the next JoinGroup."""
 
     def request_rejoin(self, reason: str) -> None:
-        """Rejoin at the next opportunity; the reason goes to the coordinator (KIP-800)."""
+        """Let the member rejoin at the next opportunity. The reason is sent to the coordinator (KIP-800)."""
         self.rejoin_needed = True
         self.rejoin_reason = reason
 
     def reset(self, reset: MembershipReset, reason: str) -> None:
-        """Forget the generation, with or without the member id, and rejoin."""
+        """Drop the generation, with or without the member id, and let the member rejoin."""
         if reset is MembershipReset.NONE:
             return
         member_id = "" if reset is MembershipReset.MEMBER_ID else self.generation.member_id
@@ -61,7 +64,7 @@ class Membership:
 
     @property
     def sends_heartbeats(self) -> bool:
-        """Whether heartbeats are due in this state."""
+        """Whether the member sends heartbeats in its present state."""
         return self.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
     @property

@@ -1,4 +1,4 @@
-"""A simulated application: the records that it buffers and processes; and the state of a member as a table shows it."""
+"""A simulated application, which buffers and processes records, and the view of a member for a table."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,10 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """A member as a row of a table shows it. `condition` is empty until the member is paused or has ended."""
+    """A member as a row of a table shows it.
+
+    `condition` is empty while the member runs; it says how the member is paused or has ended.
+    """
 
     name: str
     member_id: str
@@ -27,7 +30,7 @@ class MemberView:
 
 
 class FetchedRecord(NamedTuple):
-    """The partition and offset of a record; `produced_ms` is the base timestamp of its batch."""
+    """The partition, offset and time of a fetched record. `produced_ms` is the base timestamp of its batch."""
 
     partition: TopicPartition
     offset: int
@@ -37,8 +40,8 @@ class FetchedRecord(NamedTuple):
 class SimulatedApplication:
     """Buffers fetched records until poll() returns them, and enters processed ones into the ledger.
 
-    Without a workload it reads no records. `epoch_ms` is what to add to the loop's time to get the time that records
-    are stamped with. `on_positions` is called with new positions, `on_records` when records have come.
+    Without a workload it reads no records. `epoch_ms` is added to the loop's time to get the time with which records
+    are stamped. `on_positions` is called with new positions, `on_records` when records have arrived.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class SimulatedApplication:
         self.on_positions({partition: offset})
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
-        """Note that the log holds no records from `first` up to `stop`, where reading goes on."""
+        """Note that the log has no records with first <= offset < stop. Reading continues at `stop`."""
         self._ledger.skip_offsets(partition, first, stop)
 
     def add_records(self, records: Sequence[FetchedRecord]) -> None:
@@ -89,16 +92,16 @@ class SimulatedApplication:
         self._buffer.clear()
 
     def take_poll_batch(self) -> list[FetchedRecord]:
-        """The records that one poll returns."""
+        """Remove from the buffer the records that one poll returns, and return them."""
         count = min(len(self._buffer), self._workload.max_poll_records)
         return [self._buffer.popleft() for _ in range(count)]
 
     def processing_ms(self, records: Sequence[FetchedRecord]) -> float:
-        """The time that it takes to process these records."""
+        """Milliseconds that it takes to process these records."""
         return self._workload.process_ms * len(records)
 
     def complete_batch(self, records: Sequence[FetchedRecord], now_ms: int) -> None:
-        """Enter these records as processed at a time of the loop."""
+        """Enter these records in the ledger as processed, at a time of the loop in milliseconds."""
         for partition, offset, produced_ms in records:
             self.processed_count += 1
             self.duplicate_count += not self._ledger.record_processed(
@@ -107,6 +110,6 @@ class SimulatedApplication:
         self.on_positions({partition: offset + 1 for partition, offset, _ in records})
 
     def record_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Enter committed offsets."""
+        """Enter these committed offsets in the ledger."""
         for partition, offset in offsets.items():
             self._ledger.record_committed(partition, offset)

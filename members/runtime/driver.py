@@ -1,4 +1,4 @@
-"""Runs a member's consumer on a transport: sends its requests, applies its changes, polls, and processes records."""
+"""Runs a member's consumer on a transport: sends its requests, reports its changes, polls, and processes records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -42,12 +42,12 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.offsets import OffsetCommitResponse
 
 POLL_RETRY_MS: Final = 1_000
-"""The pause after an error of poll(), which an application would log."""
+"""Milliseconds before the next poll() after an error of poll(), which an application would log."""
 ZOMBIE_COMMIT_INTERVAL_MS: Final = 1_000
 
 
 class ConsumerDriver:
-    """One consumer at a time with its fetcher; `restart` replaces both.
+    """Runs one consumer at a time with its fetcher; `restart` replaces both.
 
     `observe` gets every change, and every error that comes out of poll(); `on_note` every refused request. `on_end` is
     called with `left` or `failed` when the consumer has closed or got a fatal error.
@@ -77,7 +77,7 @@ class ConsumerDriver:
         self.last_error = ""
         self.error_codes_seen: dict[int, None] = {}
         self._zombie_positions: dict[TopicPartition, int] | None = None
-        """What a zombie commits; None for a member that is not a zombie."""
+        """The offsets that a zombie commits, by partition; None for a member that is not a zombie."""
         self.consumer, self._fetcher = self._new_consumer(settings)
 
     def _new_consumer(self, settings: ConsumerSettings) -> tuple[ConsumerMachine, Fetcher]:
@@ -87,12 +87,12 @@ class ConsumerDriver:
     # -- what the member calls
 
     def start(self, subscription: Subscribe) -> None:
-        """Subscribe, and poll for the first time."""
+        """Subscribe, and call poll() for the first time."""
         self.feed(subscription)
         self.feed(Poll())
 
     def restart(self, settings: ConsumerSettings, subscription: Subscribe) -> None:
-        """Start again as a new process does: with nothing but the settings."""
+        """Replace the consumer by a new one, as a new process does: nothing but the settings is kept."""
         self._zombie_positions = None
         self._application.clear()
         self._transport.disconnect_coordinator()
@@ -101,29 +101,29 @@ class ConsumerDriver:
         self.start(subscription)
 
     def stop(self) -> None:
-        """Fetch no more records."""
+        """Stop fetching records."""
         self._fetcher.close()
 
     @property
     def is_zombie(self) -> bool:
-        """Whether the member acts for a generation that may be over, and takes no part in the group."""
+        """Whether the member acts for a generation that may be over, and takes no part in the group any more."""
         return self._zombie_positions is not None
 
     def become_zombie(self) -> None:
-        """Ignore every input from now on."""
+        """Make the member a zombie: from now on it ignores every input."""
         self._zombie_positions = dict(self.consumer.positions)
 
     def resume_as_zombie(self) -> None:
-        """Go on reading, processing and committing with the positions and the generation of before."""
+        """Let a zombie go on reading, processing and committing, with its former positions and generation."""
         self._process_records()
         self._fetcher.send_fetches()
         if self._zombie_positions is not None:
             self._commit_as_zombie(self.consumer, self._zombie_positions)
 
     def feed(self, consumer_input: ConsumerInput) -> None:
-        """Hand an input to the consumer.
+        """Hand an input to the consumer, and carry out what follows from it.
 
-        With the fault slow-join the application is outside poll() when the member learns of a rebalance; otherwise it
+        With the fault slow-join the application is outside poll() when the member is asked to rejoin; otherwise it
         waits inside.
         """
         if self.is_zombie:
@@ -210,7 +210,7 @@ class ConsumerDriver:
         self.feed(response)
 
     def _commit_as_zombie(self, consumer: ConsumerMachine, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit for the consumer's generation, now and every second from now on, also after a restart."""
+        """Commit these positions for the consumer's generation, now and then every second, also after a restart."""
         self._timers.call_after(ZOMBIE_COMMIT_INTERVAL_MS, partial(self._commit_as_zombie, consumer, positions))
         if consumer.coordinator is not None and positions:
             message = requests.offset_commit(consumer.settings, consumer.generation, positions)
@@ -235,7 +235,7 @@ class ConsumerDriver:
             self._receive(RecordsConsumed(positions))
 
     def _process_records(self) -> None:
-        """Return from poll() with a batch of records, and complete it after its processing time."""
+        """Let poll() return with a batch of records, and complete the batch after its processing time."""
         application = self._application
         if not application.reads_records or not (self.consumer.returns_records or self.is_zombie):
             return

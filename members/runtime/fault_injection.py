@@ -1,4 +1,4 @@
-"""The faults of a running member: what starts them, and what they do to its assignors and its SyncGroup."""
+"""Injects the faults of a running member: when they start, and what they do to its assignors and its SyncGroup."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from regroup.protocol.messages.group import SyncGroupRequest
 
 
 class FaultInjector:
-    """Keeps the lasting faults that have begun, and hands any other fault to `inject` when it is triggered.
+    """Keeps the lasting faults that have begun, and calls `inject` with any other fault when it is triggered.
 
     `on_lasting` is called when a lasting fault begins.
     """
@@ -54,7 +54,7 @@ class FaultInjector:
                 self.start_fault(fault)
 
     def start_fault(self, fault: MemberFault) -> None:
-        """Start a fault now, without regard to its trigger."""
+        """Start a fault now, whatever its trigger."""
         if fault.kind.is_lasting:
             self._active[fault.kind] = fault
             self._on_lasting(fault)
@@ -62,17 +62,17 @@ class FaultInjector:
             self._inject(fault)
 
     def end_fault(self, kind: MemberFaultKind) -> None:
-        """End a lasting fault. A delay that has begun goes on."""
+        """End a lasting fault. A request that it has delayed already stays delayed."""
         self._active.pop(kind, None)
 
     def delay_ms(self, kind: MemberFaultKind) -> int | None:
-        """The duration of a lasting fault that has begun, None if it has not."""
-        fault = self._active.get(kind)
+        """The duration in milliseconds of a lasting fault that has begun; None if no such fault has."""
+        fault = self._active.get(kind) if self._active else None
         return None if fault is None else fault.duration_ms or 0
 
     def send(self, request: OutgoingRequest, transmit: Callable[[OutgoingRequest], None]) -> None:
-        """Transmit a request; a SyncGroup changed, late or not at all if the member has such a fault."""
-        if isinstance(request.message, SyncGroupRequest):
+        """Transmit a request. A SyncGroup is changed, delayed or not sent if the member has such a fault."""
+        if self._active and isinstance(request.message, SyncGroupRequest):
             if MemberFaultKind.NEVER_SYNC in self._active:
                 return
             if MemberFaultKind.ASSIGNOR_FORGETS in self._active:

@@ -1,4 +1,4 @@
-"""Fetches records from the leader of each assigned partition, as a consumer does, from the group's positions on."""
+"""Fetches the records of the assigned partitions from their leaders, as a consumer does, from its positions on."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ EARLIEST_TIMESTAMP: Final = -2
 
 
 class Fetcher:
-    """Reads its partitions, with one Fetch at a time from each leader."""
+    """Fetches the records of a member's partitions, with one Fetch at a time from each leader."""
 
     def __init__(
         self, transport: MemberTransport, settings: ConsumerSettings, application: SimulatedApplication
@@ -53,7 +53,7 @@ class Fetcher:
         self._is_closed = False
 
     def add_partitions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Read these partitions too; where the offset is None, `auto_offset_reset` decides."""
+        """Begin to read these partitions, from these offsets on. Where one is None, `auto_offset_reset` decides."""
         for partition, offset in offsets.items():
             if offset is None:
                 self._to_reset[partition] = None
@@ -63,13 +63,13 @@ class Fetcher:
         self.send_fetches()
 
     def remove_partitions(self, partitions: Sequence[TopicPartition]) -> None:
-        """Stop reading these partitions; records of them that are in flight are dropped."""
+        """Stop reading these partitions. Records of them that are in flight are dropped."""
         for partition in partitions:
             self._positions.pop(partition, None)
             self._to_reset.pop(partition, None)
 
     def close(self) -> None:
-        """Send no more requests, and ignore the responses in flight."""
+        """Send no more requests, and ignore the responses to those in flight."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
@@ -96,7 +96,7 @@ class Fetcher:
         self.send_fetches()
 
     def send_fetches(self) -> None:
-        """Send ListOffsets or Fetch to every leader that has no request in flight."""
+        """Send ListOffsets or Fetch to each leader that has no request in flight."""
         if self._is_closed:
             return
         if self._lacks_leaders:
@@ -165,7 +165,10 @@ class Fetcher:
         )
 
     def _process(self, response: Message, request: Message) -> bool:
-        """Returns False for an error, after which leaders are looked up again and requests are sent after a backoff."""
+        """Take over the offsets or records of a response.
+
+        Returns False for an error: the leaders are then looked up again, and requests are sent after a backoff.
+        """
         match response, request:
             case ListOffsetsResponse(), _:
                 return self._process_offsets(response)
@@ -225,7 +228,7 @@ class Fetcher:
 
 
 def _gaps(position: int, records: Sequence[FetchedRecord], stop: int) -> Iterator[tuple[int, int]]:
-    """The ranges of offsets without records from `position` up to `stop`."""
+    """Yield the ranges without records among the offsets with position <= offset < stop."""
     if stop - position == len(records):
         return
     for record in records:
@@ -237,14 +240,17 @@ def _gaps(position: int, records: Sequence[FetchedRecord], stop: int) -> Iterato
 
 
 class _FetchedBatch(NamedTuple):
-    """The records of a batch: none if it is empty or a transaction marker. `stop` is the offset after it."""
+    """The records of a batch; none if it is empty or a transaction marker. `stop` is the offset after its last."""
 
     records: tuple[FetchedRecord, ...]
     stop: int
 
 
 def _read_batches(partition: TopicPartition, data: bytes) -> Iterator[_FetchedBatch]:
-    """The offsets and times in the headers; the records are not read, so compression does not matter."""
+    """Yield the batches of a Fetch response, by the offsets and times in their headers.
+
+    The records themselves are not decoded, so their compression does not matter.
+    """
     with suppress(Malformed):  # an old broker may cut the last batch off; the next Fetch brings it whole
         for batch in split_batches(data):
             if batch.magic < 2:

@@ -33,9 +33,9 @@ MAX_CLOSE_TIMEOUT_MS: Final = 5_000
 PROCESS_EXITS: Final = (MemberFaultKind.CRASH, MemberFaultKind.RESTART, MemberFaultKind.RESTART_AS_STRANGER)
 
 MemberObserver: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
-"""Gets the name of a member, and a change of its consumer or an error of its poll()."""
+"""Called with the name of a member, and a change of its consumer or an error of its poll()."""
 NoteObserver: TypeAlias = Callable[[str, MemberNote], None]
-"""Gets the name of a member, and a refused request of it, or a fault that begins or ends."""
+"""Called with the name of a member, and a refused request, or a fault that begins or ends."""
 
 
 class SimulatedMember:
@@ -87,7 +87,7 @@ class SimulatedMember:
 
     @property
     def consumer(self) -> ConsumerMachine:
-        """The consumer of the present process."""
+        """The consumer of the member's present process."""
         return self._driver.consumer
 
     @property
@@ -114,18 +114,18 @@ class SimulatedMember:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it has left, crashed, or got a fatal error."""
+        """Whether the member has left, crashed, or got a fatal error."""
         return self._condition in ("crashed", "left", "failed")
 
     @property
     def is_zombie(self) -> bool:
-        """Whether it acts for a generation that may be over, and takes no part in the group."""
+        """Whether the member acts for a generation that may be over, and takes no part in the group any more."""
         return self._driver.is_zombie
 
     # -- from its start to its end
 
     def start(self) -> None:
-        """Subscribe and join; must be called inside the event loop."""
+        """Subscribe and join. This must be called inside the event loop."""
         self._ended = asyncio.get_running_loop().create_future()
         self._injector.reach_milestone(MemberMilestone.STARTED)
         self._driver.start(self._subscription)
@@ -135,7 +135,10 @@ class SimulatedMember:
         self._timers.run_when_resumed(lambda: self._driver.feed(EnforceRebalance(reason)))
 
     async def close(self) -> None:
-        """Close the consumer if it still runs; returns when the coordinator has responded or the time is up."""
+        """Close the consumer if it still runs.
+
+        Returns when the coordinator has responded, or the time for it is up.
+        """
         if self._ended is not None and self._condition in ("", "paused"):
             self._resume()
             self._driver.feed(Close(timeout_ms=min(self._settings.request_timeout_ms, MAX_CLOSE_TIMEOUT_MS)))
@@ -155,7 +158,7 @@ class SimulatedMember:
     # -- faults
 
     def inject_fault(self, fault: MemberFault) -> None:
-        """Start a fault now, without regard to its trigger."""
+        """Start a fault now, whatever its trigger."""
         if fault.kind.is_lasting:
             self._injector.start_fault(fault)
             return
@@ -188,13 +191,16 @@ class SimulatedMember:
         self._injector.end_fault(kind)
 
     def resume(self) -> None:
-        """End a pause before its time. No effect on a member that is not paused."""
+        """End a pause early. It has no effect on a member that is not paused."""
         if self._condition == "paused":
             self._pause_count += 1
             self._resume()
 
     def _pause(self, duration_ms: int, then: Callable[[], None], condition: str) -> None:
-        """Pause; only the latest pause or restart resumes, the ends of earlier ones are ignored."""
+        """Pause the member.
+
+        Only the latest pause or restart resumes it; the ends of earlier ones are ignored.
+        """
         self._condition = condition
         self._pause_count += 1
         count = self._pause_count

@@ -1,4 +1,4 @@
-"""What happens to a member beside the changes of its consumer: refused requests, and faults that begin and end."""
+"""What a member reports beside the changes of its consumer: refused requests, and faults that begin and end."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,24 +12,27 @@ from regroup.protocol.messages.offsets import OffsetCommitResponse
 
 @dataclass(frozen=True, slots=True)
 class RequestRefused:
-    """A broker has answered a request of the member with an error code."""
+    """A broker has responded to a request of the member with an error code."""
 
     api: str
-    """The name of the API: `OffsetCommit`."""
+    """Kafka's name of the API, such as `OffsetCommit`."""
     error: str
-    """The name of the error code: `UNKNOWN_MEMBER_ID`."""
+    """Kafka's name of the error code, such as `UNKNOWN_MEMBER_ID`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultBegan:
-    """A fault begins now."""
+    """A fault of the member begins now."""
 
     fault: MemberFault
 
 
 @dataclass(frozen=True, slots=True)
 class FaultEnded:
-    """A member that was paused, or restarting, goes on; a `zombie` acts for the generation of before its pause."""
+    """A member that was paused or restarting goes on.
+
+    A `zombie` goes on with the generation that it had before its pause.
+    """
 
     condition: str
 
@@ -38,7 +41,10 @@ MemberNote: TypeAlias = RequestRefused | FaultBegan | FaultEnded
 
 
 def refusal_in(response: Message) -> tuple[RequestRefused, int] | None:
-    """The refusal in a response, and its code; None for a success, and for MEMBER_ID_REQUIRED (KIP-394)."""
+    """The refusal in a response, and its error code.
+
+    None for a success, and for MEMBER_ID_REQUIRED, which every new member gets (KIP-394).
+    """
     code = error_code_of(response)
     if code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
         return None
@@ -46,7 +52,7 @@ def refusal_in(response: Message) -> tuple[RequestRefused, int] | None:
 
 
 def error_code_of(response: Message) -> int:
-    """The error code of a response to a consumer; of an OffsetCommit the first of a partition."""
+    """The error code of a response to a consumer; of an OffsetCommit response, the first one of its partitions."""
     if isinstance(response, OffsetCommitResponse):
         codes = (each.error_code for topic in response.topics for each in topic.partitions)
         return next(filter(None, codes), 0)

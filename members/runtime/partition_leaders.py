@@ -1,4 +1,4 @@
-"""The leaders of partitions, from Metadata, for those who fetch and produce."""
+"""The leaders of partitions, found by Metadata requests, for fetchers and producers."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -13,7 +13,10 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 
 
 class PartitionLeaders:
-    """The address of each known leader, and the partition counts. `on_refreshed` is called after each response."""
+    """The address of each known leader, and the partition counts of topics.
+
+    `on_refreshed` is called after each Metadata response.
+    """
 
     def __init__(self, transport: MemberTransport, on_refreshed: Callable[[], None]) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""A producer of simulated records."""
+"""A simulated producer: it writes records into one topic at a steady rate."""
 
 import asyncio
 from collections import deque
@@ -23,7 +23,7 @@ from regroup.protocol.messages.records import (
 from regroup.protocol.record_batch import BatchRecord, write_batch
 
 LINGER_S: Final = 0.1
-"""The time for which records are collected into batches."""
+"""Seconds for which records are collected before they are sent in batches."""
 ACKS_LEADER: Final = 1
 
 
@@ -47,13 +47,13 @@ class SimulatedProducer:
         self._timer: asyncio.TimerHandle | None = None
         self._due_records = 0.0
         self._sent_at_s: dict[TopicPartition, deque[float]] = {}
-        """The send times of the batches without a response, by partition."""
+        """For each partition, when its batches without a response were sent, in seconds of the loop's clock."""
         self.sent_count = 0
         self.acknowledged_count = 0
         self.refused_count = 0
 
     def start(self) -> None:
-        """Start to produce; must be called inside the event loop."""
+        """Start to produce. This must be called inside the event loop."""
         self._leaders.refresh((self._topic,))
         self._timer = asyncio.get_running_loop().call_later(LINGER_S, self._produce)
 

@@ -40,7 +40,7 @@ _COMMAND: Final = re.compile(r"([a-z]+)(?:[ :]\s*(\S.*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class RemoteCommand:
-    """A command; `duration_ms` is for pause and slow only."""
+    """A command for one member. `duration_ms` is for `pause` and `slow` only."""
 
     kind: RemoteCommandKind
     duration_ms: int | None = None
@@ -50,7 +50,10 @@ class RemoteCommand:
 
 
 def parse_remote_command(payload: bytes) -> RemoteCommand:
-    """The command of `pause 20 s`, `pause:20s`, `Crash`, …. Raises ValueError for any other payload."""
+    """Parse a command, in any of the forms `pause 20 s`, `pause:20s`, `Crash`, ….
+
+    Raises ValueError for any other payload.
+    """
     if len(payload) > MAX_COMMAND_BYTES:
         raise ValueError(f"a command of {len(payload)} bytes is too long; write for example {COMMAND_EXAMPLES}")
     text = payload.decode(errors="replace").strip().lower()
@@ -69,7 +72,7 @@ def parse_remote_command(payload: bytes) -> RemoteCommand:
 
 
 class RemoteControl:
-    """Receives the commands for the members of one process.
+    """Receives the commands for the members of one process, and publishes the result of each.
 
     `execute(name, command)` returns a text that says what was done; the text of a ValueError is published as well.
     """
@@ -80,7 +83,7 @@ class RemoteControl:
         self._execute = execute
 
     async def session(self, client: aiomqtt.Client) -> None:
-        """Handle commands on one connection to the MQTT broker; to be run by `MqttLink.run`."""
+        """Handle the commands of one connection to the MQTT broker. `MqttLink.run` calls this for each connection."""
         names = {self._topics.member(name, "control"): name for name in self._names}
         await client.subscribe([(topic, 1) for topic in names])
         async for message in client.messages:

@@ -30,19 +30,19 @@ class Workload:
     """
 
     records_per_s: float = 0.0
-    """How many records are written into each topic."""
+    """How many records are written into each topic in a second."""
     keys: int = 0
-    """How many different keys they have; 0 for records without a key."""
+    """How many different keys the records have; 0 for records without a key."""
     value_bytes: int = 64
-    """The size of each record's value."""
+    """The size of each record's value in bytes."""
     process_ms: float = 0.0
-    """The time that a consumer takes for each record."""
+    """The time that a consumer takes to process one record."""
     max_poll_records: int = 500
     """Kafka's `max.poll.records`."""
     late_after_ms: int = 10_000
-    """A record that is processed so long after it was written counts as late."""
+    """A record that is processed later than this after it was written counts as late."""
     partitioner: PartitionerSettings = DEFAULT_PARTITIONER
-    """Which partition a record goes to; see the guide to members."""
+    """How producers choose the partition of a record; see the guide to members."""
 
     def __post_init__(self) -> None:
         for name in ("records_per_s", "process_ms", "keys", "value_bytes"):
@@ -54,7 +54,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
-    """Counts of records. `duplicates` counts every processing after the first."""
+    """Counts of records. `duplicates` has every processing of a record after its first."""
 
     processed: int = 0
     duplicates: int = 0
@@ -64,7 +64,10 @@ class RecordCounts:
 
 @dataclass(slots=True)
 class _Partition:
-    """The offsets from `start` up to `end` were processed, except for the ranges in `gaps`."""
+    """The processed offsets of one partition: those with start <= offset < end, except for the ranges in `gaps`.
+
+    A gap is its first offset, and the offset after its last.
+    """
 
     start: int
     end: int
@@ -89,7 +92,7 @@ class _Partition:
         return False
 
     def skip(self, first: int, stop: int) -> None:
-        """Remove from the gaps the offsets from `first` up to `stop`, which hold no records."""
+        """Note that the offsets with first <= offset < stop have no records: they do not count as skipped."""
         if first > self.end:
             self.gaps.append((self.end, first))
         before = [(start, min(end, first)) for start, end in self.gaps]
@@ -99,13 +102,13 @@ class _Partition:
 
     @property
     def skipped(self) -> int:
-        """The number of records that were not processed and lie below the committed offset."""
+        """How many records below the committed offset were not processed."""
         beyond = max(0, self.committed - self.end)
         return beyond + sum(max(0, min(stop, self.committed) - first) for first, stop in self.gaps)
 
 
 class RecordLedger:
-    """The records that the members of one group have processed and committed."""
+    """The ledger of one group: which records its members have processed and committed."""
 
     def __init__(self, late_after_ms: int = 10_000) -> None:
         self._late_after_ms = late_after_ms
@@ -115,11 +118,17 @@ class RecordLedger:
         self._late = 0
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
-        """Start at this offset, unless another member has started the partition; offsets below do not count."""
+        """Start to count at this offset, unless the partition was started by another member.
+
+        Lower offsets do not count.
+        """
         self._partitions.setdefault(partition, _Partition(offset, offset))
 
     def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        """Enter a processed record. Returns whether it was processed for the first time."""
+        """Enter a processed record. Returns whether it was processed for the first time.
+
+        `produced_ms` is when it was written and `now_ms` when it was processed, which decide whether it is late.
+        """
         self.start_partition(partition, offset)
         is_first = self._partitions[partition].add(offset)
         self._processed += 1
@@ -128,12 +137,15 @@ class RecordLedger:
         return is_first
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
-        """Enter offsets without records: markers of transactions, or records that a broker has lost."""
+        """Enter offsets that have no records: transaction markers, or records that a broker has lost.
+
+        They are those with first <= offset < stop.
+        """
         if partition in self._partitions:
             self._partitions[partition].skip(first, stop)
 
     def record_committed(self, partition: TopicPartition, offset: int) -> None:
-        """Enter a committed offset, also one below the last: the group reads again from there."""
+        """Enter a committed offset. It may be lower than the last one: the group then reads again from there."""
         if partition in self._partitions:
             self._partitions[partition].committed = offset
 

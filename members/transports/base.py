@@ -1,4 +1,4 @@
-"""The interface of all transports, and the versions that requests are sent in.
+"""The interface of all transports, and the conversion of requests and responses between API versions.
 
 The consumer writes each request, and reads each response, in the form of its newest version. `to_version` and
 `from_version` move the fields that older versions have in other places.
@@ -36,16 +36,17 @@ TransportCallback: TypeAlias = Callable[[ResponseReceived | RequestFailed], None
 
 
 class MemberTransport(Protocol):
-    """Sends requests without waiting for their responses."""
+    """Sends the requests of a member without waiting for their responses."""
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         """Send a request to its target.
 
-        The callback is called once, later, from the event loop; never after the connection was closed on this side.
+        The callback is called once, later, from the event loop; it is not called after the connection was closed on
+        this side.
         """
 
     def disconnect_coordinator(self) -> None:
-        """Close the connection to the coordinator, with all requests that are in flight there."""
+        """Close the connection to the coordinator. The requests that are in flight there get no response."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -58,8 +59,11 @@ MAX_API_VERSIONS: Final[dict[int, int]] = {
     OffsetCommitRequest.api_key: 9,
     OffsetFetchRequest.api_key: 9,
 }
-"""The newest versions that members use: in later ones topics have ids in place of names, or a broker may send its
-clients back to the bootstrap addresses (Metadata, KIP-1102)."""
+"""The newest version of some APIs that members use.
+
+In later ones topics have ids in place of names, or a broker may send its clients back to the bootstrap addresses
+(Metadata, KIP-1102).
+"""
 
 _PARTITION_CODES: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
@@ -72,7 +76,7 @@ def choose_version(message: Message, offered: Versions) -> int | None:
 
 
 def to_version(message: Message, version: int) -> Message:
-    """The request with its fields where this version has them."""
+    """The request with its fields moved to where this version has them."""
     match message:
         case FindCoordinatorRequest():
             return replace(message, coordinator_keys=[]) if version < 4 else replace(message, key="")
@@ -88,7 +92,7 @@ def to_version(message: Message, version: int) -> Message:
 
 
 def from_version(request: Message, response: Message, version: int) -> Message:
-    """The response with its fields where the newest version has them."""
+    """The response with its fields moved to where the newest version has them."""
     match response:
         case FindCoordinatorResponse() if version < 4 and isinstance(request, FindCoordinatorRequest):
             found = Coordinator(
@@ -130,6 +134,6 @@ def _group_response(group_id: str, response: OffsetFetchResponse, version: int) 
 
 
 def _group_error(response: OffsetFetchResponse) -> int:
-    """The error of the whole group, which before version 2 stands at its partitions."""
+    """The error code of the whole group. Before version 2 it stands at each of the partitions."""
     codes = (each.error_code for topic in response.topics for each in topic.partitions)
     return next((code for code in codes if code and code not in _PARTITION_CODES), 0)

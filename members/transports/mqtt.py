@@ -5,7 +5,7 @@ and the incarnation of its present connection to the MQTT broker. The connection
 two topics: each request gets a correlation id that is unique among all of them, and its response the original one. An
 empty message closes the connections, from either side; after one from the coordinator this client connects again, with
 a new incarnation. When the connection to the MQTT broker breaks, that broker
-publishes the last will, from which the coordinator learns of it.
+publishes the last will, which the coordinator receives.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from regroup.protocol.exceptions import Malformed
 from regroup.protocol.frames import FrameReader
 
 COORDINATOR_TIMEOUT_S: Final = 5.0
-"""How long a request waits for the MQTT broker and for the coordinator's presence on it."""
+"""Seconds for which a request waits for the MQTT broker, and for the coordinator's presence on it."""
 LEAVE_TIMEOUT_S: Final = 1.0
 ANY_ADDRESS: Final = NodeAddress(-1, "mqtt", 1)
-"""Over MQTT all brokers share one address; the gateway hands each request to the right one."""
+"""The address of every broker over MQTT: the gateway hands each request to the right one."""
 
 
 class MqttTransport(TcpTransport):
-    """`name` is the member's name on MQTT, unique in the cluster. To be made inside the event loop.
+    """The transport of one member over MQTT. It must be made inside the event loop. `name` is unique in the cluster.
 
     `new_incarnation` returns a text that it has never returned before; `report` gets the errors of the connection to
     the MQTT broker. Raises ValueError for unusable certificates.
@@ -62,7 +62,7 @@ class MqttTransport(TcpTransport):
         self._outbox = Outbox()
         self._ids = count(1)
         self._requests: dict[int, tuple[MqttByteTransport, bytes]] = {}
-        """The connection of each request and its original correlation id, by the unique one."""
+        """By unique correlation id, the connection of each request and the correlation id that it had before."""
         self._client: aiomqtt.Client | None = None
         self._coordinator_is_present = asyncio.Event()
         self._report = report
@@ -71,7 +71,7 @@ class MqttTransport(TcpTransport):
         self._running = asyncio.get_running_loop().create_task(self._link.run(self._session), name=f"mqtt {name}")
 
     async def close(self) -> None:
-        """Close all connections and publish that the member has left, so that its last will is not."""
+        """Close all connections, and publish that the member has left: its last will is then not published."""
         await super().close()
         if self._client is not None:
             with suppress(aiomqtt.MqttError, TimeoutError):
@@ -80,7 +80,7 @@ class MqttTransport(TcpTransport):
         await cancel_and_wait(self._running)
 
     def crash(self) -> None:
-        """Break the connection to the MQTT broker as a killed process does; the broker publishes the last will.
+        """Break the connection to the MQTT broker as a killed process does: the broker publishes the last will.
 
         The link then opens a new connection with a new incarnation.
         """
@@ -91,7 +91,7 @@ class MqttTransport(TcpTransport):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _report_unless_crashed(self, text: str) -> None:
-        """A crash on purpose is no error of the connection, and the connection after it no recovery."""
+        """Report an error of the connection, or that it works again, unless the error comes from `crash`."""
         if not self._has_crashed:
             self._report(text)
 
@@ -133,7 +133,10 @@ class MqttTransport(TcpTransport):
                 self._on_responses(payload)
 
     def _on_coordinator_presence(self, payload: bytes) -> None:
-        """Fail all requests in flight: a coordinator that has stopped or was restarted does not answer them."""
+        """Fail all requests in flight.
+
+        They get no response from a coordinator that has stopped or was restarted.
+        """
         try:
             state = decode_payload(payload, dict[str, Any]).get("state")
         except ValueError:
@@ -180,9 +183,9 @@ class MqttTransport(TcpTransport):
         connection.attach(make_protocol())
 
     def _send_request(self, connection: MqttByteTransport, frame: bytes) -> None:
-        """Send one request with its length in front.
+        """Publish one request with its length in front.
 
-        Without a coordinator it fails at once: sent later it would carry an incarnation that is over.
+        Without a coordinator it fails at once: sent later it would have an incarnation that is over.
         """
         if not self._coordinator_is_present.is_set():
             error = ConnectionError("no coordinator is there to receive it")
@@ -193,7 +196,10 @@ class MqttTransport(TcpTransport):
         self._outbox.put(self._connection_topic("requests"), frame[:8] + unique_id.to_bytes(4, "big") + frame[12:])
 
     def _close_connection(self, connection: MqttByteTransport) -> None:
-        """Forget the requests of a closed connection, and have the coordinator forget all connections of the member."""
+        """Drop the requests of a closed connection.
+
+        If there were any, an empty message makes the coordinator close all connections of the member.
+        """
         unanswered = [each for each, (sender, _) in self._requests.items() if sender is connection]
         for unique_id in unanswered:
             del self._requests[unique_id]

@@ -47,7 +47,7 @@ def parse_host_port(text: str) -> tuple[str, int]:
 
 
 def is_host(text: str) -> bool:
-    """Whether the text can be a host name: `a..b`, or a label of 64 letters, cannot be looked up."""
+    """Whether the text can be a host name. `a..b`, or a label of 64 letters, cannot be looked up."""
     try:
         return bool(text.encode("idna"))
     except UnicodeError:
@@ -55,14 +55,17 @@ def is_host(text: str) -> bool:
 
 
 def parse_host(text: str) -> str:
-    """The text, if it can be a host name. Raises ValueError otherwise."""
+    """Return the text if it can be a host name. Raises ValueError otherwise."""
     if not is_host(text):
         raise ValueError(f"invalid host: {text!r}; write a name or an address, for example 127.0.0.1")
     return text
 
 
 def _reason_of(error: OSError) -> str:
-    """Why no connection could be made. The event loop's own texts repeat the address, and its error's number."""
+    """The reason why no connection could be made, as a short text.
+
+    The event loop's own texts repeat the address and the number of the error.
+    """
     if isinstance(error, TimeoutError):
         return "no connection in time"
     if error.errno is not None and error.errno > 0:
@@ -71,13 +74,16 @@ def _reason_of(error: OSError) -> str:
 
 
 def parse_bootstrap(text: str) -> tuple[NodeAddress, ...]:
-    """The addresses of `HOST:PORT[,HOST:PORT…]`, without node ids. Raises ValueError as `parse_host_port` does."""
+    """The addresses in `HOST:PORT[,HOST:PORT…]`, which have no node ids.
+
+    Raises ValueError as `parse_host_port` does.
+    """
     return tuple(NodeAddress(-1, *parse_host_port(part.strip())) for part in text.split(","))
 
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request that was sent, or waits until the connection is ready."""
+    """A request that was sent, or that waits until the connection is ready."""
 
     request: OutgoingRequest
     callback: TransportCallback
@@ -102,7 +108,7 @@ class _Connection(asyncio.Protocol):
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._versions: dict[int, Versions] | None = None
-        """The versions of each API that the broker offers; None until it has said so."""
+        """The versions of each API that the broker offers; None until its ApiVersions response has arrived."""
         self._correlation_id = 0
         self._api_versions_version = API_VERSIONS_VERSION
         self._queue: list[_PendingRequest] = []
@@ -157,7 +163,10 @@ class _Connection(asyncio.Protocol):
         self._transport.write(frame)
 
     def end(self, reason: str, *, fails_requests: bool = True) -> None:
-        """Close the connection. Its requests fail with the reason, or their callbacks are never called."""
+        """Close the connection.
+
+        Its requests fail with the reason; without `fails_requests` their callbacks are never called.
+        """
         if self._is_ended:
             return
         self._is_ended = True
@@ -215,7 +224,10 @@ class _Connection(asyncio.Protocol):
 
 
 def _decode_response(request: Message, version: int, frame: bytes) -> Message:
-    """The body of a response. Bytes after it are ignored as in the Java client: some brokers send a few too many."""
+    """Decode the body of a response.
+
+    Bytes after it are ignored as in the Java client: some brokers send a few too many.
+    """
     api = APIS[request.api_key]
     position = 4
     if api.response_header_is_flexible(version):
@@ -227,11 +239,13 @@ def _decode_response(request: Message, version: int, frame: bytes) -> Message:
 
 
 ConnectionOpener: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int], Awaitable[Any]]
-"""Opens a connection, given a factory of the protocol, a host and a port. Raises OSError if nothing listens there."""
+"""Opens a connection, from a factory of its protocol, a host and a port. Raises OSError if nothing listens there."""
 
 
 class TcpTransport:
-    """Connections are opened when they are needed; after a failure with a backoff that doubles.
+    """Sends requests over TCP to any broker.
+
+    Connections are opened when they are needed; after a failure with a backoff that doubles.
 
     `max_versions` limits APIs to older versions, to act as a client from before a KIP. `connect` opens connections
     elsewhere than on this machine's network, for example on a simulated one.
@@ -255,7 +269,10 @@ class TcpTransport:
         self.last_error: str | None = None
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
-        """Send a request on its target's connection, which is closed if no response comes in time."""
+        """Send a request on the connection for its target.
+
+        The connection is closed if no response arrives in time.
+        """
         key = (request.target, request.address)
         connection = self._connections.get(key) or self._open(key)
         loop = asyncio.get_running_loop()
@@ -292,13 +309,13 @@ class TcpTransport:
             self._failures.pop(key, None)
 
     def disconnect_coordinator(self) -> None:
-        """Close the connection to the coordinator; the callbacks of its requests are not called."""
+        """Close the connection to the coordinator. The callbacks of its requests are not called."""
         for (target, _), connection in list(self._connections.items()):
             if target is RequestTarget.COORDINATOR:
                 connection.end("disconnected", fails_requests=False)
 
     async def close(self) -> None:
-        """Close all connections, also those that are being opened."""
+        """Close all connections, also those that are still being opened."""
         for connection in list(self._connections.values()):
             connection.end("closed", fails_requests=False)
         for task in list(self._opening):

@@ -1,4 +1,4 @@
-"""The Parquet files of one store in bronze: planning them, reading what is there, and writing one."""
+"""The Parquet files of one store's events in bronze, called blocks: plans, reads and writes them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from regroup.pipeline.source.stores import StoreExtent, check_complete, check_ho
 POSITIONS_PER_BLOCK: Final = 500_000
 
 HASH_KEY: Final = b"regroup.last-event-hash"
-"""Key of `event_hash` of a file's last event, in the file's metadata."""
+"""Key in a file's metadata, under which the `event_hash` of the file's last event is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BlockCopy:
 
 
 class WrittenBlock(NamedTuple):
-    """An existing file with the events after < position <= through."""
+    """An existing file, which holds the events with after < position <= through."""
 
     place: Location
     after: int
@@ -41,7 +41,9 @@ class WrittenBlock(NamedTuple):
 
 
 def plan_blocks(store: StoreExtent, copied: int, folder: Location) -> Iterator[BlockCopy]:
-    """The blocks to write if positions up to `copied` are there. The last block, if incomplete, is written again.
+    """The blocks to write if the events up to and including position `copied` are in bronze already.
+
+    An incomplete last block is written again.
 
     If the first positions of an incomplete block have been trimmed since, its file stays and a second one continues it.
     """
@@ -58,7 +60,7 @@ def plan_blocks(store: StoreExtent, copied: int, folder: Location) -> Iterator[B
 
 
 def written_blocks(folder: Location) -> list[WrittenBlock]:
-    """The blocks of a store, by position."""
+    """The blocks of a store that are in bronze, in order of position."""
     return sorted(map(read_block, folder.files("block-*.parquet")), key=lambda each: each.after)
 
 
@@ -69,7 +71,7 @@ def read_block(place: Location) -> WrittenBlock:
 
 
 def copied_through(store: StoreExtent, recorded: int, folder: Location) -> int:
-    """The position up to which bronze has the store without a gap: at least the one `recorded` in its manifest.
+    """The last position up to which bronze has every event of the store: at least the one `recorded` in its manifest.
 
     A later ingest that was killed has written more blocks. They must count: one of them may have replaced a recorded
     block, and its first events may have been trimmed since.
@@ -106,7 +108,7 @@ def write_block(block: BlockCopy) -> None:
 
 
 def event_hash(path: str, position: int) -> str:
-    """SHA-256 of one event; empty if the store has none at this position."""
+    """SHA-256 of the event at this position, in hexadecimal digits; empty if the store has no event there."""
     with StoreReader(Path(path)) as reader:
         rows = [row for batch in reader.events(position - 1, position) for row in batch.to_pylist()]
     return hashlib.sha256(msgspec.json.encode(rows[0])).hexdigest() if rows else ""

@@ -44,7 +44,7 @@ from regroup.storage.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The number of stores that were ingested, of events that bronze did not have before, and the skipped stores."""
+    """The result of an ingest: numbers of ingested stores and of new events in bronze, and the skipped stores."""
 
     stores: int
     new_events: int
@@ -82,14 +82,14 @@ def ingest(
 
 
 def write_manifest(manifest: StoreManifest, folder: Location) -> None:
-    """Note that a store has been ingested up to a position."""
+    """Write the manifest of a store: up to which position it has been ingested."""
     manifest_file(folder, manifest.path).replace(msgspec.json.encode(manifest))
 
 
 def examine_stores(
     patterns: str, folder: Location, on_error: OnError
 ) -> tuple[dict[StoreExtent, int], list[SkippedStore]]:
-    """The stores to ingest, each with the position up to which it need not be copied; and the skipped stores.
+    """The stores to ingest, each with the position up to which bronze has it already; and the skipped stores.
 
     Raises a StoreError for a bad store unless it is skipped.
     """

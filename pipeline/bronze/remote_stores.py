@@ -1,4 +1,4 @@
-"""Stores that are not on disks: each is copied by one task to its own disk, and from there to bronze."""
+"""Ingests stores that are not on disks: one task copies each store to its own disk, and from there to bronze."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class StoreCopy(NamedTuple):
 
     new_events: int
     manifest: StoreManifest | None
-    """None if it has not changed."""
+    """The store's new manifest; None if the store has not changed since its last ingest."""
 
 
 def find_remote_stores(spark: SparkSession, patterns: str) -> list[Location]:
@@ -40,7 +40,10 @@ def find_remote_stores(spark: SparkSession, patterns: str) -> list[Location]:
 def copy_remote_stores(
     spark: SparkSession, stores: Sequence[Location], folder: Location, on_error: OnError, progress: JobProgress | None
 ) -> list[StoreCopy | SkippedStore]:
-    """Copy every store's new events, each in one task. Raises a StoreError for a bad store unless it is skipped."""
+    """Copy the new events of every store, each store in one task.
+
+    Raises a StoreError for a bad store unless it is skipped.
+    """
     if not stores:
         return []
     tasks = spark.sparkContext.parallelize(stores, len(stores))
@@ -74,7 +77,7 @@ def copy_remote_store(store: Location, folder: Location, on_error: OnError) -> S
 
 @contextmanager
 def errors_about(copy: str, address: str) -> Iterator[None]:
-    """Name the store in an error where its copy is named."""
+    """In errors inside the block, name the store's address instead of the path of its copy."""
     try:
         yield
     except StoreError as error:

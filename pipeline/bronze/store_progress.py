@@ -1,4 +1,4 @@
-"""How far bronze has each store: its manifest, the blocks that are there, and the snapshots of a trimmed one."""
+"""How far each store has been ingested: its manifest, the blocks left to copy, and the snapshots of a trimmed store."""
 
 import asyncio
 import hashlib
@@ -24,19 +24,22 @@ class StoreManifest(msgspec.Struct, frozen=True):
     path: str
     through: int
     last_event_hash: str
-    """`event_hash` of the event at `through`, by which the store is recognised. Empty if that event was trimmed."""
+    """`event_hash` of the event at `through`, by which a later ingest recognises the store.
+
+    Empty if that event was trimmed.
+    """
 
 
 class StoreReplaced(StoreError):
-    """A path that was ingested now holds another store."""
+    """Raised for a path that has been ingested and at which there is another store now."""
 
 
 class EventsTrimmed(StoreError):
-    """A store was trimmed beyond the position up to which it was ingested."""
+    """Raised for a store that was trimmed beyond the position up to which it was ingested, so events are missing."""
 
 
 def copied_position(store: StoreExtent, folder: Location) -> int:
-    """The position up to which the store need not be copied. Raises a StoreError.
+    """The position up to which the store need not be copied, since bronze has its events. Raises a StoreError.
 
     At the first ingest of a trimmed store that is where its snapshots are; they are copied here.
     """
@@ -62,7 +65,7 @@ def copied_position(store: StoreExtent, folder: Location) -> int:
 
 
 def plan_copy(store: StoreExtent, copied: int, folder: Location) -> list[BlockCopy]:
-    """The blocks to write; blocks that would repeat their events are removed."""
+    """The blocks to write after position `copied`. Existing blocks that would repeat their events are removed."""
     target, is_first = blocks_folder(folder, store.address), read_manifest(folder, store.address) is None
     plan = list(plan_blocks(store, copied, target))
     remove_unplanned_blocks(target, plan, 0 if is_first else copied)
@@ -124,7 +127,7 @@ def manifest_file(folder: Location, address: str) -> Location:
 
 
 def read_manifest(folder: Location, address: str) -> StoreManifest | None:
-    """The manifest of a store; None before its first ingest has completed."""
+    """The manifest of a store, or None if no ingest of it has completed."""
     try:
         return msgspec.json.decode(manifest_file(folder, address).read_bytes(), type=StoreManifest)
     except FileNotFoundError:
@@ -132,7 +135,7 @@ def read_manifest(folder: Location, address: str) -> StoreManifest | None:
 
 
 def manifest_of(store: StoreExtent, folder: Location) -> StoreManifest | None:
-    """The manifest of a store that has been ingested up to its last position; None if it has this one already."""
+    """The manifest to write once the store is ingested up to its last position; None if it has this one already."""
     manifest, through = read_manifest(folder, store.address), store.last_position
     if manifest is not None and manifest.through == through:
         return None

@@ -17,12 +17,12 @@ from regroup.lab.plan.validation import check_plan
 from regroup.pipeline.campaign.scenarios import SCENARIOS, parse_options
 
 MAX_CELLS: Final = 1_000
-"""Every cell is checked before the first is simulated, and becomes a bar of the report's plots."""
+"""The most cells of a campaign. Every cell is checked before the first run, and becomes a bar in the report's plots."""
 MAX_RUNS: Final = 10_000_000
 
 
 class InvalidCampaign(ValueError):
-    """A campaign's file is invalid, or its folder does not fit it."""
+    """Raised for an invalid campaign file, and for an output folder that holds another campaign."""
 
 
 class CampaignRun(msgspec.Struct, frozen=True):
@@ -33,12 +33,15 @@ class CampaignRun(msgspec.Struct, frozen=True):
 
     @property
     def cell_name(self) -> str:
-        """`assignor=range`, the same for all runs of a cell."""
+        """The name of the run's cell: its options as text, such as `assignor=range`.
+
+        All runs of a cell have the same one.
+        """
         return ",".join(f"{key}={value}" for key, value in self.cell.items())
 
     @property
     def name(self) -> str:
-        """`assignor=range,seed=7`, unique in the campaign."""
+        """The name of the run, unique in the campaign: options and seed, such as `assignor=range,seed=7`."""
         return ",".join(filter(None, [self.cell_name, f"seed={self.seed}"]))
 
 
@@ -47,9 +50,9 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     question: str
     scenario: str = ""
-    """Scenario of all cells; empty if the grid varies it."""
+    """The scenario of all cells; empty if `scenario` is an option of the grid."""
     seeds: int = 0
-    """Number of runs of each cell."""
+    """The number of runs of each cell. Their seeds are 0 to `seeds` - 1."""
     grid: dict[str, list[Any]] = {}
     fixed: dict[str, Any] = {}
 
@@ -60,7 +63,7 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def run_count(self) -> int:
-        """Number of runs of all cells."""
+        """The number of runs of the whole campaign."""
         return self.seeds * prod(map(len, self.grid.values()))
 
     def runs(self, first: int = 0, last: int | None = None) -> Iterator[CampaignRun]:
@@ -73,7 +76,7 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             yield CampaignRun(cells[number % len(cells)], number // len(cells))
 
     def plan(self, run: CampaignRun) -> SimulationPlan:
-        """The lab's plan of a run."""
+        """The simulation plan of a run."""
         options = {**self.fixed, **run.cell}
         scenario = options.pop("scenario", self.scenario)
         return SCENARIOS[scenario](parse_options(options), run.seed)
@@ -127,7 +130,7 @@ def check_scenarios(campaign: Campaign) -> None:
 
 
 def find_run(campaign: Campaign, name: str) -> CampaignRun:
-    """The run of this name. Raises InvalidCampaign."""
+    """The run with this name. Raises InvalidCampaign if the campaign has none."""
     for run in campaign.runs():
         if run.name == name:
             return run

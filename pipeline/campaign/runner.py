@@ -42,7 +42,7 @@ PlayPlan: TypeAlias = Callable[[SimulationPlan], RunOutcome]
 
 @dataclass(frozen=True, slots=True)
 class CampaignChunk:
-    """The runs that one task simulates: number `first` to `last` - 1 of the campaign."""
+    """The runs that one task simulates: those with the numbers `first` to `last` - 1 in the campaign."""
 
     campaign: Campaign
     first: int
@@ -71,7 +71,10 @@ def run_campaign(
 
 
 def campaign_file(folder: LocationLike) -> Location:
-    """The definition of a folder's campaign, as JSON; `read_campaign` accepts it like the original YAML."""
+    """The file with the definition of a folder's campaign, as JSON.
+
+    `read_campaign` accepts it like the original YAML.
+    """
     return location_of(folder) / "campaign.json"
 
 
@@ -100,7 +103,10 @@ def claim_folder(campaign: Campaign, folder: LocationLike) -> None:
 
 
 def check_folder(campaign: Campaign, folder: LocationLike) -> None:
-    """Raise InvalidCampaign if the folder holds another campaign. Its question may change, its seeds may grow."""
+    """Raise InvalidCampaign if the folder holds another campaign.
+
+    The same campaign may have another question, or more seeds.
+    """
     check_format(folder)
     stored = stored_campaign(folder)
     if stored and msgspec.structs.replace(stored, seeds=campaign.seeds, question=campaign.question) != campaign:
@@ -115,7 +121,9 @@ def check_folder(campaign: Campaign, folder: LocationLike) -> None:
 
 
 def simulated_ranges(folder: LocationLike) -> list[tuple[int, int]]:
-    """The first run of each chunk, and the one after its last. Raises InvalidCampaign.
+    """For each chunk that is there, the number of its first run and the number after its last.
+
+    Raises InvalidCampaign.
 
     The number of runs is read from each file, since chunks differ: the last one of a campaign may be shorter, and more
     seeds begin a new chunk after it.
@@ -133,7 +141,7 @@ def simulated_ranges(folder: LocationLike) -> list[tuple[int, int]]:
 
 
 def missing_chunks(campaign: Campaign, folder: LocationLike) -> list[CampaignChunk]:
-    """Chunks for the gaps between the simulated ranges, and for the runs after the last."""
+    """The chunks to simulate: for the gaps between the simulated ranges, and for the runs after the last range."""
     chunks, begin = [], 0
     for first, last in [*simulated_ranges(folder), (campaign.run_count, campaign.run_count)]:
         chunks += [
@@ -159,7 +167,10 @@ def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play) -> None:
 
 
 def require_stable(outcome: RunOutcome) -> RunOutcome:
-    """The outcome, with a violation if the group never was Stable: no partition lost its owner, since none had one."""
+    """Add a violation to an outcome if the group was never Stable.
+
+    Such a run would count as one without gaps: no partition lost its owner, since none ever had one.
+    """
     if outcome.verdict.counts.rebalances:
         return outcome
     violation = RunViolation(STABLE_AT_LEAST_ONCE, outcome.ended_ms, None, "")
@@ -221,7 +232,10 @@ def replay_command(plan: Path | Location, name: str) -> str:
 
 
 def store_file_name(run: str) -> str:
-    """A file name for a run's store. It has no comma, which `regroup pipeline ingest` takes for a separator."""
+    """The name of the file for a run's store.
+
+    It has no comma, since `regroup pipeline ingest` separates paths by commas.
+    """
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", run)
     if len(plain) > MAX_FILE_NAME_LENGTH:
         plain = f"{plain[:MAX_FILE_NAME_LENGTH]}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"

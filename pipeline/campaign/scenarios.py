@@ -36,7 +36,7 @@ class ScenarioOptions:
     latency_ms: float = 1.0
     """Time that each chunk of bytes takes on the network."""
     jitter_ms: float = 1.0
-    """By chance up to so much more."""
+    """A random part of up to this time is added to the latency of each chunk."""
     pauses: int = 0
     """Number of pauses of members (garbage collection) in `slow-network`."""
     pause_ms: int = 8_000
@@ -46,7 +46,7 @@ class ScenarioOptions:
 
 
 MIN_SESSION_TIMEOUT_MS: Final = 1_000
-"""Less than Kafka's own minimum of 6 s, so that campaigns can compare shorter timeouts."""
+"""The least session timeout of a campaign. Kafka's own minimum is 6 s; campaigns may compare shorter ones."""
 HOUR_MS: Final = 3_600_000
 
 OPTION_LIMITS: Final[dict[str, tuple[float, float]]] = {
@@ -67,7 +67,7 @@ OPTION_LIMITS: Final[dict[str, tuple[float, float]]] = {
 timeout, no member ever joins and no partition ever loses its owner."""
 
 STEADY_MS: Final = 30_000
-"""Every member has joined and has its assignment by then."""
+"""Milliseconds from the start of a run until every member has joined and has its assignment."""
 
 
 def member_name(number: int) -> str:

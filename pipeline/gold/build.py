@@ -1,4 +1,4 @@
-"""Builds a version of all tables of a folder: one fold of every group's events, then Parquet files for each table."""
+"""Builds one version of all tables of a folder: folds the events of every group, and writes each table as Parquet."""
 
 from functools import partial
 from typing import Final
@@ -22,7 +22,7 @@ TABLE_NAMES: Final = (*TABLES, "violations")
 def build_tables(
     spark: SparkSession, folder: LocationLike, events: DataFrame | None = None, *, progress: JobProgress | None = None
 ) -> None:
-    """Write every table, from the given events or from all that were ingested or simulated. Raises a StoreError.
+    """Build every table from `events`, by default all that were ingested or simulated. Raises a StoreError.
 
     Readers take the new version once it is complete; an older one stays until it is removed.
     """

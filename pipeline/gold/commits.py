@@ -1,4 +1,4 @@
-"""Every committed offset: the table `commits`."""
+"""Builds the table `commits`: a row for each committed offset."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
@@ -9,11 +9,11 @@ from regroup.pipeline.gold.ownership import Ownership
 from regroup.pipeline.gold.table_builder import TableBuilder, TableRow, Transition
 
 Writers: TypeAlias = dict[tuple[str, int], MemberId]
-"""The member that wrote the offset of a topic's partition last."""
+"""By topic and partition, the member that last wrote the offset."""
 
 
 class OffsetCommits(TableBuilder):
-    """Builds `commits` of one group, and says to `ownership` which member committed.
+    """Builds `commits` of one group, and notes in `ownership` which member committed.
 
     The event that commits a late or transactional offset does not name the member; the one that wrote the offset does.
     """
@@ -21,9 +21,9 @@ class OffsetCommits(TableBuilder):
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
         self._late: dict[int, MemberId] = {}
-        """Members by the number of the event `offsets-written`."""
+        """By event number of each `offsets-written` that is not committed yet, the member that wrote the offsets."""
         self._transactional: dict[int, Writers] = {}
-        """Members by the producer id of a transaction."""
+        """By producer id of each open transaction, the members that wrote its offsets."""
 
     def on_event(self, transition: Transition) -> Iterator[TableRow]:
         event, before = transition.event, transition.before

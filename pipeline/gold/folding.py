@@ -1,4 +1,4 @@
-"""Folds all groups in parallel: events in, the Parquet files of all tables out. Each task writes its own files."""
+"""Folds all groups in parallel with Spark: each task folds some groups and writes Parquet files of all tables."""
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +20,12 @@ from regroup.pipeline.source.columns import SNAPSHOT_TYPE
 from regroup.storage.records import Record
 
 TASKS_PER_CORE: Final = 4
-"""Several, since groups differ in length."""
+"""The fold has several tasks for each core, since groups differ in length."""
 
 SUMMARY_SCHEMA: Final = pa.schema([("table", pa.string()), ("rows", pa.int64())])
 
 TopicRecords: TypeAlias = Mapping[str, list[Record]]
-"""The topic events of each store, in order of position."""
+"""The topic events of each store, in order of position, by the name of the store."""
 
 
 def fold_groups(events: DataFrame, target: Location) -> dict[str, int]:
@@ -73,7 +73,10 @@ def fold_partition(
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Do not look for cycles meanwhile. A fold makes none, and the search takes a third of its time."""
+    """Switch Python's garbage collector off while the block lasts.
+
+    A fold makes no reference cycles, and the search for them takes a third of its time.
+    """
     gc.disable()
     try:
         yield
@@ -82,7 +85,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def fold_records(records: Iterable[tuple[str, Record]], topics: TopicRecords, files: TableFiles) -> None:
-    """Fold records with their stores, sorted by store, group and position.
+    """Fold records of many groups, each record with its store; they are sorted by store, group and position.
 
     Raises RuntimeError if a group's records are not in order.
     """
@@ -93,7 +96,10 @@ def fold_records(records: Iterable[tuple[str, Record]], topics: TopicRecords, fi
 
 
 def fold_group(store: str, group: str, records: Iterable[Record], topics: list[Record], rows: RowBatches) -> None:
-    """Fold one group's records and its topics', in order of position."""
+    """Fold one group's records, and the topic events of its store, to rows of all tables.
+
+    Both are in order of position.
+    """
     history, last, number, topic = GroupHistory(group), 0, 0, 0
     for record in records:
         # A snapshot may have the position of the last event that it includes.

@@ -1,4 +1,4 @@
-"""The members of each generation, when they joined and synced, and what they were assigned: `generation_members`."""
+"""Builds the table `generation_members`: each member of each generation, with its join, sync and assignment."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,9 +22,9 @@ class GenerationMembers(TableBuilder):
 
     def __init__(self) -> None:
         self._joined_ms: dict[MemberId, int] = {}
-        """When each member sent its last JoinGroup."""
+        """By member id, when the member sent its last JoinGroup."""
         self._open: dict[MemberId, dict[str, Any]] = {}
-        """The rows of the present generation."""
+        """The rows of the present generation, which are not complete yet, by member id."""
         self._generation: dict[str, Any] = {}
         """The columns that all rows of the present generation share."""
 
@@ -68,7 +68,7 @@ class GenerationMembers(TableBuilder):
             self._open[member.member_id] = self._generation | self._member_columns(member, event.leader_id)
 
     def _take_over(self, group: Group, member_id: MemberId, at_ms: int) -> None:
-        """A new process of a static member has its assignment without a rebalance."""
+        """Begin a row for a new process of a static member, which gets the member's assignment without a rebalance."""
         member = group.members[member_id]
         row = self._generation | self._member_columns(member, group.leader_id)
         self._open[member_id] = row | (assignment_columns(member, at_ms) if member.assignment else {})

@@ -1,4 +1,4 @@
-"""Folds the history of one group with the coordinator's own `evolve`, and builds the rows of every table.
+"""Folds the events of one group with the coordinator's `evolve`, and gives each to the builders of all tables.
 
     history = GroupHistory("payments")
     for record in records:
@@ -39,7 +39,7 @@ TOPIC_EVENT_TYPES: Final = ("topic-created", "partitions-added", "topic-deleted"
 
 
 class TopicPayload(msgspec.Struct):
-    """The used part of a topic event. A deleted topic has 0 partitions."""
+    """What is read of a topic event's payload: the topic and its number of partitions, which is 0 for a deleted one."""
 
     name: str
     partitions: int = 0
@@ -49,7 +49,10 @@ TOPIC_DECODER: Final = msgspec.json.Decoder(TopicPayload)
 
 
 class GroupHistory:
-    """The history of one group. It gets the group's records and those of its topics, in order of position."""
+    """The history of one group.
+
+    It gets the records of the group and the topic events of its store, in order of position.
+    """
 
     def __init__(self, group_id: str) -> None:
         self._group = Group(group_id=group_id)
@@ -67,13 +70,16 @@ class GroupHistory:
             self._transitions,
         )
         self._began_command = False
-        """Whether a command began at a commit since the builders got their last event."""
+        """Whether the present command began with an offset commit, which only the table `commits` gets."""
         self._last: Record | None = None
         self._snapshot: Group | None = None
         self._fold_error = ""
 
     def on_record(self, record: Record) -> Sequence[TableRow]:
-        """The rows that are complete with this record. After a record that cannot be folded, all others are ignored."""
+        """Take the next record; returns the rows that are complete now.
+
+        After a record that cannot be folded, all further ones are ignored.
+        """
         if self._fold_error:
             return ()
         try:
@@ -87,7 +93,7 @@ class GroupHistory:
         return [("fold_errors", {"position": record.position, "sentence": self._fold_error})]
 
     def on_end(self) -> Iterator[TableRow]:
-        """The rows that are still incomplete, and the row of `groups`."""
+        """The remaining rows after the last record: those that were incomplete, and the row of the table `groups`."""
         for builder in self._builders:
             yield from builder.on_end()
         yield (
@@ -115,7 +121,10 @@ class GroupHistory:
         return []
 
     def _rows_of_event(self, record: Record) -> list[TableRow]:
-        """The rows that are complete with this event. An error of a table's builder counts as an error of the fold."""
+        """Give an event to the builders; returns the rows that are complete now.
+
+        An error of a builder counts as an error of the fold.
+        """
         if self._snapshot is not None:
             self._ownership.on_snapshot(self._snapshot, record.at_ms)
             self._lifetimes.on_snapshot(self._snapshot)

@@ -1,4 +1,4 @@
-"""The lifetime of each member id, from its first join to its end: the table `member_lifetimes`."""
+"""Builds the table `member_lifetimes`: a row for each member id, from its first join to its end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ class MemberLifetimes:
         self._open: dict[MemberId, dict[str, Any]] = {}
 
     def on_snapshot(self, group: Group) -> None:
-        """Begin with a snapshot in place of trimmed events."""
+        """Begin with the members of a snapshot, which stands in place of trimmed events."""
         for member in group.members.values():
             self._begin(member, member.joined_at_ms)
 

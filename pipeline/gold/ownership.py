@@ -1,8 +1,9 @@
-"""The owners of each partition, and the gaps without an owner: the tables `ownership` and `gaps`.
+"""Builds the tables `ownership` (the owners of each partition) and `gaps` (the times without an owner).
 
-Ownership is what the coordinator knows. A member owns its assignment from its SyncGroup response on. It loses what its
-next JoinGroup does not list as owned (an eager member: everything), what a new assignment leaves out, and everything
-when it leaves or is removed. What a process does without a request, such as reading on as a zombie, is in no event.
+Ownership is derived from the coordinator's events. A member owns its assignment from its SyncGroup response on. It
+loses what its next JoinGroup does not list as owned (an eager member: everything), what a new assignment leaves out,
+and everything when it leaves or is removed. What a process does without a request, such as reading on as a zombie, is
+in no event.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -34,23 +35,23 @@ class Ownership:
 
     def __init__(self) -> None:
         self.trigger = ""
-        """The trigger of the rebalance that runs, or ran last. `Rebalances` sets it."""
+        """The trigger of the present rebalance, or of the last one. `Rebalances` sets it."""
         self.last_owner: dict[TopicPartition, str] = {}
-        """The identity of each partition's present or last owner."""
+        """The identity of each partition's present owner, or else of its last one."""
         self._owners: dict[TopicPartition, dict[MemberId, dict[str, Any]]] = {}
-        """The open rows of `ownership`."""
+        """The rows of `ownership` whose time has not ended, by partition and member id."""
         self._partitions: dict[MemberId, dict[TopicPartition, dict[str, Any]]] = {}
-        """The same rows by member."""
+        """The same rows by member id and partition."""
         self._has_changed = True
-        """Whether owners, subscriptions or topics have changed since the gaps were updated."""
+        """Whether owners, subscriptions or topics have changed since the gaps were last updated."""
         self._gaps: dict[TopicPartition, dict[str, Any]] = {}
-        """The open rows of `gaps`."""
+        """The rows of `gaps` whose time has not ended, by partition."""
         self._partition_counts: dict[str, int] = {}
         self._subscribed: dict[str, None] = {}
         self._group: Group | None = None
 
     def on_snapshot(self, group: Group, at_ms: int) -> None:
-        """Begin with a snapshot in place of trimmed events: members own what they are assigned."""
+        """Begin with a snapshot, which stands in place of trimmed events: each member owns its assignment."""
         self._group = group
         self._subscribe(group)
         if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
@@ -62,14 +63,14 @@ class Ownership:
         return partition in self._partitions.get(member_id, ())
 
     def on_topic(self, topic: str, partitions: int, at_ms: int) -> Iterator[TableRow]:
-        """A topic was created, got more partitions, or (with 0) was deleted."""
+        """Take a topic's new number of partitions: it was created, got more or, with 0, was deleted."""
         self._partition_counts[topic] = partitions
         self._has_changed = True
         if self._group is not None:
             yield from self._update_gaps(at_ms, self._group)
 
     def on_commit(self, member_id: MemberId, topic: str, index: int, at_ms: int) -> None:
-        """A member committed an offset."""
+        """Count a commit of a member for its time as owner of the partition."""
         owned = self._partitions.get(member_id)
         row = owned.get((topic, index)) if owned else None  # type: ignore[call-overload]  # equal to a TopicPartition
         if row is not None:
@@ -123,7 +124,7 @@ class Ownership:
                     yield from self._remove_owner(transition, member_id, "lost")
 
     def _subscribe(self, group: Group) -> None:
-        """Take over the members' subscriptions. A group without members keeps its last ones."""
+        """Take the subscribed topics of the group's members. A group without members keeps the last ones."""
         if group.members:
             subscribed: dict[str, None] = {
                 topic: None
@@ -135,7 +136,7 @@ class Ownership:
             self._subscribed = subscribed
 
     def _assign(self, transition: Transition, member: Member) -> Iterator[TableRow]:
-        """The member has its assignment: it loses what that leaves out, and owns the rest."""
+        """Give a member the partitions of its assignment, and end its ownership of all others."""
         assigned = assigned_partitions(member.assignment)
         yield from self._remove_owner(transition, member.member_id, "revoked", kept=assigned)
         for partition in assigned:
@@ -165,7 +166,7 @@ class Ownership:
         last_seen_ms: int | None = None,
         kept: Iterable[TopicPartition] = (),
     ) -> Iterator[TableRow]:
-        """The member loses its partitions, except those in `kept`."""
+        """End a member's ownership of its partitions, except of those in `kept`."""
         kept = dict.fromkeys(kept)
         for partition in [each for each in self._partitions.get(member_id, ()) if each not in kept]:
             row = self._owners[partition].pop(member_id)
@@ -177,7 +178,9 @@ class Ownership:
             self._partitions.pop(member_id, None)
 
     def _session_expiry_gaps(self, event: e.MemberRemoved) -> Iterator[TableRow]:
-        """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner.
+        """Yield the gaps of a member that was removed by its session timeout.
+
+        A gap begins when the member was last seen: since then its partitions had no live owner.
 
         A partition that another member owns too is not without one from then on.
         """
@@ -211,7 +214,10 @@ class Ownership:
 
 
 def gap_reasons(group: Group, unowned: Collection[TopicPartition]) -> Iterator[tuple[TopicPartition, str]]:
-    """The reason why each partition has no owner. In Stable a partition can be assigned to a member still in sync."""
+    """Yield each of the partitions with the reason why it has no owner.
+
+    In Stable a partition can be assigned to a member that has not received its assignment yet.
+    """
     assigned: set[TopicPartition] = set()
     if unowned and group.state is GroupState.STABLE:
         assigned.update(*(assigned_partitions(member.assignment) for member in group.members.values()))
@@ -231,6 +237,9 @@ def open_gap(partition: TopicPartition, from_ms: int, reason: str, trigger: str)
 
 
 def closed_gap(gap: dict[str, Any], to_ms: int) -> Iterator[TableRow]:
-    """The row of a gap that ends; none if it took no time, as between two events of one command."""
+    """The row of a gap that ends at `to_ms`.
+
+    There is none if the gap took no time, as between events of one command.
+    """
     if to_ms > gap["from_ms"]:
         yield "gaps", gap | {"to_ms": to_ms}

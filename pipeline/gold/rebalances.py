@@ -1,4 +1,4 @@
-"""Every rebalance of a group, from its trigger to the movement of its partitions: the table `rebalances`."""
+"""Builds the table `rebalances`: a row for each rebalance, from its trigger to the movement of its partitions."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ TRIGGERS: Final[dict[type[e.Event], str]] = {
     e.CoordinatorLoaded: "loaded",
     e.AppendFailed: "append-failed",
 }
-"""Events that can start a rebalance. The last of them before it in the same command is its trigger."""
+"""The events that can trigger a rebalance, with the name of the trigger.
+
+If a command has several of them before the rebalance starts, the last one counts.
+"""
 
 
 class Rebalances:
@@ -29,7 +32,7 @@ class Rebalances:
         self._ownership = ownership
         self._open: dict[str, Any] | None = None
         self._changes: Counter[str] = Counter()
-        """Trigger events since the last rebalance, without those of the present command."""
+        """The number of events of each trigger since the last rebalance, without those of the present command."""
         self._changes_of_command: Counter[str] = Counter()
         self._trigger: e.Event | None = None
         self._members_before = 0
@@ -91,7 +94,7 @@ class Rebalances:
         }
 
     def _close(self, outcome: str, *, with_command: bool = True) -> Iterator[TableRow]:
-        """The row of the open rebalance, if there is one."""
+        """Yield the row of the present rebalance, which has ended with this outcome, if there is one."""
         if self._open is None:
             return
         changes = self._changes
@@ -104,7 +107,7 @@ class Rebalances:
         self._changes = Counter()
 
     def _movements(self, group: Group) -> dict[str, int]:
-        """The assigned partitions, counted by what the rebalance changed for each."""
+        """Numbers of assigned partitions: all; moved; kept; revoked and returned; and new, without an owner before."""
         counts = dict.fromkeys(("partitions", "moved", "kept", "revoked_and_returned", "new"), 0)
         for member_id, member in group.members.items():
             for partition in assigned_partitions(member.assignment):

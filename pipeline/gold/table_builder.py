@@ -1,4 +1,4 @@
-"""The input of the tables: one event with the group before and after it, and decoded consumer protocol bytes."""
+"""What the builders of the tables have in common: their interface, their input, and decoded consumer protocol bytes."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -26,7 +26,7 @@ class Transition(NamedTuple):
     before: Group
     after: Group
     begins_command: bool
-    """It is the first event of a command. The events of one command have the same cause and time."""
+    """Whether the event is the first one of a command. The events of one command have the same cause and time."""
 
     @property
     def at_ms(self) -> int:
@@ -39,18 +39,21 @@ class TableBuilder(Protocol):
     def on_event(self, transition: Transition) -> Iterator[TableRow]: ...
 
     def on_end(self) -> Iterator[TableRow]:
-        """The rows that are still incomplete after the last event."""
+        """Yield the rows that are still incomplete after the last event."""
         return iter(())
 
 
 def member_identity(member: Member) -> str:
-    """The instance id of a static member, else the member id: what stays the same if a static member restarts."""
+    """What identifies a member across restarts: the group instance id of a static member, otherwise the member id."""
     return member.instance_id or member.member_id
 
 
 @lru_cache(maxsize=4096)
 def owned_partitions(metadata: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions that a rejoining member still owns. An eager member revokes all of them first (KIP-429)."""
+    """The partitions that a member's JoinGroup lists as owned, from its metadata.
+
+    None for an eager member, which revokes all partitions before it rejoins (KIP-429).
+    """
     try:
         return decode_subscription(metadata).owned_partitions
     except MalformedConsumerProtocol:
@@ -59,7 +62,7 @@ def owned_partitions(metadata: bytes) -> tuple[TopicPartition, ...]:
 
 @lru_cache(maxsize=4096)
 def subscribed_topics(metadata: bytes) -> tuple[str, ...]:
-    """The topics of a subscription; none if the bytes are not of the consumer protocol."""
+    """The topics of a subscription. Empty if the bytes are not of the consumer protocol."""
     try:
         return decode_subscribed_topics(metadata)
     except MalformedConsumerProtocol:

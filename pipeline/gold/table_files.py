@@ -1,4 +1,4 @@
-"""The Parquet files of one task, one for each table: rows are gathered over groups and written as columns."""
+"""Writes the Parquet files of one task, one for each table: gathers rows over groups and writes them as columns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -25,17 +25,17 @@ TABLE_SCHEMAS: Final[Mapping[str, pa.Schema]] = {
 """The columns of each table that the fold writes."""
 
 WriteBatch: TypeAlias = Callable[[str, pa.RecordBatch], object]
-"""Writes some rows of a table."""
+"""A function that writes a batch of rows to a table, which it gets by name."""
 
 
 class RowBatches:
-    """Gathers the rows of every table, and passes them on in batches."""
+    """Gathers the rows of every table, and passes them to `write` in batches."""
 
     def __init__(self, write: WriteBatch) -> None:
         self._write = write
         self._rows: dict[str, list[Any]] = {name: [] for name in TABLE_SCHEMAS}
         self._keys: dict[str, list[tuple[str, str]]] = {name: [] for name in TABLE_SCHEMAS}
-        """The store and the group of each row."""
+        """By table, the store and the group of each gathered row."""
 
     def add(self, store: str, group: str, rows: Iterable[TableRow]) -> None:
         key = (store, group)
@@ -94,6 +94,6 @@ class TableFiles(AbstractContextManager["TableFiles"]):
 
 
 def write_empty_table(target: Location, name: str) -> None:
-    """A file without rows, so that a table without rows has its columns."""
+    """Write a file without rows, so that readers find the columns of a table that has none."""
     with parquet_writer(target / name / "part-empty.parquet", TABLE_SCHEMAS[name]):
         pass

@@ -1,4 +1,4 @@
-"""The group before and after each event, flat enough for SQL: the table `transitions`, which `violations` reads."""
+"""Builds the table `transitions`, which `violations` reads: a row for each event with the group before and after it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +30,10 @@ class Transitions:
             self._last = (transition_columns(transition), transition.after)
 
     def stop_within_command(self) -> None:
-        """The next event of the present command cannot be folded, so its last row does not end it."""
+        """Note that the next event of the present command cannot be folded.
+
+        The last row of the command then does not count as its end.
+        """
         self._stops_within_command = True
 
     def on_end(self) -> Iterator[TableRow]:
@@ -91,10 +94,10 @@ def group_columns(group: Group) -> dict[str, Any]:
 
 
 def assignment_checksum(member: Member) -> str:
-    """The member id, and a checksum of the member's assignment."""
+    """The member id, with a checksum of the member's assignment."""
     return f"{member.member_id} {crc32(member.assignment)}"
 
 
 def member_checksum(member: Member) -> str:
-    """The member id, and a checksum of everything that the coordinator knows about the member."""
+    """The member id, with a checksum of everything that the coordinator has about the member."""
     return f"{member.member_id} {crc32(msgspec.json.encode(msgspec.to_builtins(member, str_keys=True)))}"

@@ -23,16 +23,16 @@ VERSION_PREFIX: Final = "version-"
 
 
 class TablesMissing(StoreError):
-    """No tables were built in a folder, or not the one that is asked for."""
+    """Raised if no tables were built in a folder, or if the requested table is not among them."""
 
 
 class TablesVersion(msgspec.Struct, frozen=True):
-    """One version of the tables."""
+    """One version of the tables, which one build has made."""
 
     name: str
-    """The name of its folder below `DIR/tables`."""
+    """The name of the version's folder below `DIR/tables`."""
     events: str
-    """`events_fingerprint` of the events that it was built from."""
+    """`events_fingerprint` of the events from which the version was built."""
     tables: tuple[str, ...]
 
     @property
@@ -56,7 +56,7 @@ def read_table(spark: SparkSession, folder: LocationLike, name: str, version: Ta
 
 
 def current_version(folder: LocationLike) -> TablesVersion | None:
-    """The version that readers take; None if no tables were built."""
+    """The version that readers take; None if no tables have been built."""
     try:
         content = (tables_folder(folder) / "current.json").read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -70,18 +70,21 @@ def current_version(folder: LocationLike) -> TablesVersion | None:
 
 
 def new_version(folder: LocationLike) -> Location:
-    """A folder for the next version, which no other build takes."""
+    """A folder for the next version. Its name has a random part, so that no other build takes the same."""
     numbers = [version_number(each.name) for each in tables_folder(folder).folders()]
     return tables_folder(folder) / f"{VERSION_PREFIX}{max(numbers, default=0) + 1:06}-{uuid4().hex[:4]}"
 
 
 def make_current(folder: LocationLike, version: TablesVersion) -> None:
-    """Let readers take this version from now on."""
+    """Replace `current.json`, so that readers take this version from now on."""
     (tables_folder(folder) / "current.json").replace(msgspec.json.encode(version))
 
 
 def remove_old_versions(folder: LocationLike) -> list[str]:
     """Remove the versions that are older than the current one, and return their names.
+
+    A newer version is kept, since a build may still be writing it. Tables of releases that had no versions are removed,
+    too.
 
     A later one may be growing. Tables of releases that had no versions are removed too.
     """
@@ -104,7 +107,7 @@ def tables_are_current(folder: LocationLike) -> bool:
 
 
 def version_number(name: str) -> int:
-    """The number in the name of a version's folder; 0 if it is none."""
+    """The number in the name of a version's folder; 0 if the name is not that of a version."""
     digits = name.removeprefix(VERSION_PREFIX).partition("-")[0]
     return int(digits) if name.startswith(VERSION_PREFIX) and digits.isdigit() else 0
 

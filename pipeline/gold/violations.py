@@ -32,7 +32,7 @@ STEP_CONDITIONS: Final[dict[i.StepInvariant, str]] = {
             generation_id = stored_generation_id AND offsets_unchanged
             AND array_sort(loaded_members) = array_sort(stored_members_before))""",
 }
-"""Conditions that violate an invariant in any row of `transitions`."""
+"""SQL conditions by invariant; a row of `transitions` for which one is true violates the invariant."""
 
 GROUP_CONDITIONS: Final[dict[i.GroupInvariant, str]] = {
     i.a_generation_has_one_leader_and_it_is_a_member: f"""
@@ -54,7 +54,7 @@ GROUP_CONDITIONS: Final[dict[i.GroupInvariant, str]] = {
     i.a_stable_group_is_what_the_log_holds: f"""
         state = 'Stable' AND NOT has_pending_appends AND array_sort(stored_members) <> {ASSIGNMENTS}""",
 }
-"""Conditions that violate an invariant in a row of `transitions` that ends a command."""
+"""The same for invariants that hold after each command: only rows that end a command are examined."""
 
 NUMBERS_SENTENCE: Final = i.invariant_sentence(i.event_numbers_have_no_gap)
 
@@ -63,11 +63,11 @@ SENTENCES: Final = {
     *map(i.invariant_sentence, GROUP_CONDITIONS),
     NUMBERS_SENTENCE,
 }
-"""Every sentence of `violations`, except those of events that cannot be folded."""
+"""Every sentence that the table `violations` may have, except those of events that cannot be folded."""
 
 
 def find_violations(transitions: DataFrame, number_gaps: DataFrame, fold_errors: DataFrame) -> DataFrame:
-    """Rows of store, group, position, and the sentence of the invariant that does not hold after this event.
+    """Rows for the table `violations`: store, group, position, and the sentence that does not hold after this event.
 
     `number_gaps` has the events of groups whose number does not follow the number before; the fold finds them.
     """

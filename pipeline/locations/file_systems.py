@@ -1,4 +1,4 @@
-"""Arrow's file system for an address, with the settings that Hadoop's connector has for the same address.
+"""Finds Arrow's file system for an address, with the settings that Hadoop's connector has for the same address.
 
 `s3a://` takes Hadoop's `fs.s3a.` settings: endpoint, endpoint.region, access.key, secret.key, session.token,
 connection.ssl.enabled, path.style.access, each also for one bucket (`fs.s3a.bucket.NAME.`). Without keys both look for
@@ -24,7 +24,7 @@ ANONYMOUS_PROVIDER: Final = "AnonymousAWSCredentialsProvider"
 
 
 class UnknownScheme(StoreError):
-    """An address begins with a scheme for which there is no file system."""
+    """Raised for an address whose scheme no file system supports."""
 
 
 def scheme_of(address: str) -> str:
@@ -61,7 +61,10 @@ def remote_file_system(address: str, settings: Mapping[str, str]) -> tuple[Any, 
 
 @lru_cache(maxsize=64)
 def s3_file_system(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
-    """The file system of one bucket, with Hadoop's settings for it. One for all calls, since each has its threads."""
+    """The file system of one bucket, with Hadoop's settings for it.
+
+    All calls with the same arguments share one, since each file system starts threads.
+    """
     values = dict(settings)
 
     def setting(name: str) -> str | None:

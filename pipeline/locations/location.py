@@ -58,12 +58,12 @@ class Location:
 
     @property
     def path(self) -> Path:
-        """The path of a place on a disk."""
+        """The path of a file or folder on this machine's disk."""
         return Path(self.address)
 
     @property
     def for_spark(self) -> str:
-        """The address with its scheme. Without one Spark would take it for a path of `fs.defaultFS`."""
+        """The address with its scheme, for Spark, which would take one without for a path of `fs.defaultFS`."""
         return f"file://{self.address}" if self.is_local else self.address
 
     def exists(self) -> bool:
@@ -73,7 +73,7 @@ class Location:
         return self.path.is_dir() if self.is_local else self._info().type == fs.FileType.Directory
 
     def size_bytes(self) -> int:
-        """The size of a file; 0 if there is none."""
+        """The size of a file in bytes; 0 if there is no file."""
         return int(self._info().size or 0)
 
     def files(self, pattern: str = "*", *, below: bool = False) -> "dict[Location, int]":
@@ -88,7 +88,7 @@ class Location:
         return list(self._children("*", fs.FileType.Directory, below=False))
 
     def matching(self) -> "list[Location]":
-        """The files whose addresses match this one as a pattern (`s3a://bucket/runs/*.db`), in order."""
+        """The files whose addresses match this address as a pattern (`s3a://bucket/runs/*.db`), in order."""
         parts = self.address.split("/")
         plain = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts) - 1)
         folder = Location("/".join(parts[:plain]), self.settings)
@@ -99,7 +99,7 @@ class Location:
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """The file as an Arrow file that is open for reading. Raises FileNotFoundError."""
+        """Open the file for reading, as an Arrow file, while the block lasts. Raises FileNotFoundError."""
         with self._failures():
             system, path = self._system()
             file = system.open_input_file(path)
@@ -113,7 +113,10 @@ class Location:
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """A temporary path on this machine's disk, whose file is moved to this place, or removed after an error."""
+        """A temporary path on this machine's disk to write to.
+
+        At the end of the block the file is moved to this location; after an error it is removed.
+        """
         if self.is_local:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             unfinished = self.path.with_name(f".{self.name}.{os.getpid()}")
@@ -132,13 +135,16 @@ class Location:
                     shutil.copyfileobj(source, target, COPY_BYTES)
 
     def replace(self, content: bytes) -> None:
-        """Write a small file; a concurrent reader sees the old content or the new."""
+        """Write a small file in one step: a concurrent reader sees the old content or the new."""
         with self.written() as unfinished:
             unfinished.write_bytes(content)
 
     @contextmanager
     def copied(self) -> Iterator[Path]:
-        """A copy of the file on this machine's disk, for the length of the block. Raises FileNotFoundError."""
+        """Copy the file to this machine's disk, and remove the copy at the end of the block.
+
+        Raises FileNotFoundError.
+        """
         with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
             copy = Path(folder) / self.name
             with self._failures():
@@ -180,14 +186,14 @@ class Location:
             return system.get_file_info(path)
 
     def _system(self) -> tuple[Any, str]:
-        """Arrow's file system, and the path in it."""
+        """Arrow's file system for the address, and the path in that file system."""
         if self.is_local:
             return fs.LocalFileSystem(), self.address
         return remote_file_system(self.address, dict(self.settings))
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Raise StoreFailed with the address in place of errors of a file system other than this machine's."""
+        """Raise StoreFailed with the address in place of the errors of a file system that is not this machine's."""
         try:
             yield
         except FileNotFoundError:
@@ -200,11 +206,11 @@ class Location:
 
 
 LocationLike: TypeAlias = Location | Path | str
-"""A place, or the path or address of one."""
+"""A file or folder as a Location, or by its path or address."""
 
 
 def location_of(address: LocationLike, spark: SparkSession | None = None) -> Location:
-    """The place with an address. With a session it has the session's settings for it.
+    """The Location of an address. With a session it has the session's settings for the address.
 
     Raises UnknownScheme, and StoreFailed if the session lacks the classes that read the address.
     """
@@ -217,7 +223,7 @@ def location_of(address: LocationLike, spark: SparkSession | None = None) -> Loc
 
 
 def hadoop_settings(address: str, spark: SparkSession) -> tuple[tuple[str, str], ...]:
-    """The settings of Hadoop's S3 connector that the session has, from its options and from core-site.xml.
+    """The settings of Hadoop's S3 connector for an address, from the session's options and from core-site.xml.
 
     Raises StoreFailed if the session has no connector for the address.
     """

@@ -1,4 +1,4 @@
-"""The report: statistics of many runs as Parquet, and one HTML page with plots of them."""
+"""Writes the report: statistics of many runs as Parquet, and one HTML page with plots of them."""
 
 import re
 import shlex
@@ -38,7 +38,7 @@ def write_report(spark: SparkSession, folder: LocationLike) -> Location:
 
 
 def natural_order(row: Row) -> list[tuple[int, str]]:
-    """A sorting key: the cell, with numbers in it by their value; then the phase or the time."""
+    """The sorting key of a row: its cell, with numbers in it by their value, then its phase or time."""
     words = re.split(r"(\d+)", row.cell)
     last = str(row["phase"]) if "phase" in row else f"{row['at_s']:020.3f}" if "at_s" in row else ""
     return [(int(word), "") if word.isdigit() else (0, word) for word in [*words, last]]
@@ -47,7 +47,10 @@ def natural_order(row: Row) -> list[tuple[int, str]]:
 def render_page(
     title: str, folder: LocationLike, rows: ReportRows, *, is_campaign: bool, campaign: Campaign | None = None
 ) -> str:
-    """The whole page. It needs no other file. With a campaign it begins with the result, and ends with the limits."""
+    """The whole page as HTML, which needs no other file.
+
+    With a campaign it begins with the conclusion, and ends with the limits.
+    """
     runs = sum(row.value_count for row in rows["time_without_owner"])
     head = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -71,7 +74,7 @@ def section_html(heading: str, words: str, inside: str) -> str:
 
 
 def table_html(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
-    """A table whose first column has numbers. The cells are HTML already."""
+    """An HTML table, whose first column has numbers. The cells are HTML already."""
     first, *others = headings
     head = f'<tr><th class="n">{first}</th>' + "".join(f"<th>{each}</th>" for each in others) + "</tr>"
     lines = [f'<tr><td class="n">{row[0]}</td>' + "".join(f"<td>{each}</td>" for each in row[1:]) for row in rows]
@@ -79,7 +82,7 @@ def table_html(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 
 def failed_runs_html(rows: Sequence[Row], folder: LocationLike) -> str:
-    """The first section of the page: a violation may explain the other numbers of its cell."""
+    """The section of runs with violations. It comes first, since a violation may explain other numbers of its cell."""
     if not rows:
         return ""
     lines = (
@@ -96,7 +99,7 @@ def failed_runs_html(rows: Sequence[Row], folder: LocationLike) -> str:
 
 
 def worst_runs_html(rows: Sequence[Row], folder: LocationLike, is_campaign: bool) -> str:
-    """The worst runs, each with a shell command."""
+    """The section of the worst runs, each with the shell command that repeats it."""
     if is_campaign:
         commands = {row.store: replay_command(campaign_file(folder), row.store) for row in rows}
     else:

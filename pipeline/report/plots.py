@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 PLOT_WIDTH: Final = 920
 LETTER_WIDTH: Final = 6.7
-"""Pixels of a letter. It is a generous estimate, since only the browser knows the width of a text."""
+"""The width of a letter in pixels. It is estimated generously, since only the browser knows the width of a text."""
 MAX_LABEL_WIDTH: Final = 300
-"""Labels that are longer are placed above their bars."""
+"""Labels that are wider than this many pixels are placed above their bars."""
 BAR_HEIGHT: Final = 26
 LINE_HEIGHT: Final = 16
 MIN_VISIBLE_WIDTH: Final = 1.0
-"""A part that is narrower in every bar is not in the legend."""
+"""A part of the bars that is narrower than this many pixels in every bar is left out of the legend."""
 
 
 class Percentiles(NamedTuple):
@@ -36,7 +36,7 @@ class BarLayout(NamedTuple):
     pixels: float
     marks: list[float]
     lines: list[tuple[str, str, float]]
-    """The name of each bar, its label as SVG, and its vertical position."""
+    """Of each bar, its name, its label as SVG, and its vertical position in pixels."""
     height: float
 
 
@@ -58,7 +58,7 @@ def bar_layout(ends: Mapping[str, float], values: Iterable[str]) -> BarLayout:
 
 
 def axis_scale(top: float, room: float, *, max_marks: int = 8) -> tuple[float, list[float]]:
-    """Pixels per unit, and a few round marks from 0 to the top."""
+    """A scale from 0 to at least `top` that fits into `room` pixels: the pixels per unit, and a few round marks."""
     top = top or 1.0
     step = 10.0 ** len(str(int(top))) / 10
     while top / step < max_marks / 2:
@@ -92,7 +92,7 @@ def bar_axis(layout: BarLayout, unit: str) -> str:
 
 
 def svg(height: float, inside: str, title: str) -> str:
-    """The SVG element, with a title for screen readers."""
+    """An SVG element with this content, and with a title for screen readers."""
     return (
         f'<svg viewBox="0 0 {PLOT_WIDTH} {height + 36:.0f}" role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{inside}</svg>"
@@ -172,7 +172,7 @@ class FanScale(NamedTuple):
         return self.height - value / self.top * (self.height - self.headroom)
 
     def points(self, series: PercentileSeries, index: int) -> list[str]:
-        """The points of one percentile, by its index in `Percentiles`."""
+        """The points of one percentile, given by its index in `Percentiles`, as SVG coordinates."""
         return [f"{self.x(at):.1f},{self.y(percentiles[index]):.1f}" for at, percentiles in series]
 
     def area(self, series: PercentileSeries, low: int, high: int) -> str:
@@ -181,7 +181,7 @@ class FanScale(NamedTuple):
 
 
 def fan_scale(all_series: Iterable[PercentileSeries]) -> FanScale:
-    """Axes on which all series fit."""
+    """The axes on which all series fit."""
     points = [point for series in all_series for point in series]
     end = max((at for at, _ in points), default=0.0)
     return FanScale(end or 1.0, max((percentiles.p95 for _, percentiles in points), default=0.0) or 1.0)

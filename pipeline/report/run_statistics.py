@@ -11,7 +11,7 @@ from regroup.pipeline.locations.location import LocationLike, location_of
 
 PERCENTILES: Final = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 TIME_STEPS: Final = 120
-"""Steps from the start of the runs to the end of the longest, in `gaps_over_time`."""
+"""The number of steps in `gaps_over_time`, from the start of the runs to the end of the longest."""
 WORST_RUNS: Final = 10
 GAP_SECONDS: Final = "sum(to_ms - from_ms) / 1000"
 
@@ -52,7 +52,7 @@ class RunStatistics:
         return distribution(stable.groupBy("cell"), "ownerless_s").orderBy("cell")
 
     def gap_reasons(self) -> DataFrame:
-        """Mean partition-seconds of a run by reason, as far as the coordinator's events show."""
+        """Mean partition-seconds without an owner in a run, by reason, as far as the coordinator's events show."""
         runs = self._cells.groupBy("cell").agg(F.count("*").alias("runs"))
         lost = (
             self._gaps().join(self._cells, "store").groupBy("cell", "reason").agg(F.expr(GAP_SECONDS).alias("total_s"))
@@ -61,7 +61,7 @@ class RunStatistics:
         return lost.join(runs, "cell").select("cell", "reason", mean).orderBy("cell")
 
     def rebalance_phases(self) -> DataFrame:
-        """Distribution of the seconds of the join phase and of the sync phase."""
+        """Distribution of the lengths of the join phase and of the sync phase, in seconds."""
         seconds = self._rebalances().selectExpr(
             "cell",
             "explode(map('join', (join_end_ms - started_ms) / 1000, 'sync', (sync_end_ms - join_end_ms) / 1000)) "
@@ -70,7 +70,7 @@ class RunStatistics:
         return distribution(seconds.groupBy("cell", "phase"), "seconds").orderBy("cell", "phase")
 
     def partition_movements(self) -> DataFrame:
-        """Mean numbers of partitions that a rebalance moved, returned, kept and assigned for the first time."""
+        """Mean numbers of partitions that a rebalance moved, revoked and returned, kept, or assigned first."""
         columns = ("moved", "revoked_and_returned", "kept", "new")
         means = [F.avg(column).alias(column) for column in columns]
         return self._rebalances().groupBy("cell", "protocol_name").agg(*means).orderBy("cell")
@@ -82,7 +82,9 @@ class RunStatistics:
         return distribution(seconds.groupBy("cell"), "seconds").orderBy("cell")
 
     def reprocessed_records(self) -> DataFrame:
-        """Distribution of the records that a run processed again; of stores, by which committed offsets went back.
+        """Distribution of the records that a run processed again.
+
+        In ingested stores it is the number of offsets by which commits went back instead.
 
         Runs without records are left out.
         """
@@ -126,7 +128,7 @@ class RunStatistics:
         return read_table(self._spark, self._folder, name, self._version)
 
     def _stores(self) -> DataFrame:
-        """Ingested stores as runs of one cell. Only their gaps say how long partitions had no owner."""
+        """Ingested stores as runs of one cell. Only their gaps show how long partitions had no owner."""
         stores = self._table("groups").select("store").distinct()
         gaps = self._gaps().where(F.col("reason") != NOT_OWNED_YET)
         lost = gaps.groupBy("store").agg(F.expr(GAP_SECONDS).alias("ownerless_s"))
@@ -135,7 +137,7 @@ class RunStatistics:
         )
 
     def _gaps(self) -> DataFrame:
-        """Ended gaps of groups with members, from the group's first assignment on."""
+        """The gaps that have ended, of groups with members, from the group's first assignment on."""
         first = self._table("rebalances").groupBy("store", "group").agg(F.min("sync_end_ms").alias("first_ms"))
         partition = ["store", "group", "topic", "partition"]
         owned = self._table("ownership").groupBy(*partition)
@@ -149,12 +151,15 @@ class RunStatistics:
         return gaps.withColumn("reason", reason)
 
     def _rebalances(self) -> DataFrame:
-        """Completed rebalances, except the first of each group."""
+        """The completed rebalances, except the first one of each group."""
         completed = self._table("rebalances").where("outcome = 'completed' AND NOT is_initial")
         return completed.join(self._cells, "store")
 
     def _times(self) -> DataFrame:
-        """The same times for all runs, up to the end of each run: the end of the simulation, or the last event."""
+        """A row for each run and each of the same times after its start, up to its end.
+
+        A run ends with the simulation, or with the last event of a store.
+        """
         events = self._table("transitions").groupBy("store")
         bounds = events.agg(F.min("at_ms").alias("begin_ms"), F.max("at_ms").alias("last_ms"))
         ends = self.runs.selectExpr("store", "cell", f"{'ended_ms' if self.is_campaign else 'NULL'} AS ended_ms")

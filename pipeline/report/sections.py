@@ -1,4 +1,4 @@
-"""The sections of the report's page: which statistics, in which words, as which plot."""
+"""The sections of the report's page: which statistics each shows, its words, and its plot."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,28 +17,28 @@ GAP_REASONS: Final = ("session-expiry", "join", "sync", "unassigned", NOT_OWNED_
 MOVEMENTS: Final = ("moved", "revoked_and_returned", "kept", "new")
 
 ReportRows: TypeAlias = Mapping[str, Sequence[Row]]
-"""The rows of each frame of `RunStatistics`."""
+"""The rows of each statistic, by the name of its frame in `RunStatistics`."""
 DrawSection: TypeAlias = Callable[[Sequence[Row], str], str]
-"""Draws rows under a title."""
+"""A function that draws the rows of a statistic as SVG, with a title."""
 
 
 class ReportSection(NamedTuple):
-    """One section of the page, about the statistics `key`."""
+    """One section of the page, which shows the statistic `key` of `RunStatistics`."""
 
     key: str
     heading: str
     words: str
     draw: DrawSection
     words_of_stores: str = ""
-    """Replaces `words` in the report of ingested stores, unless empty."""
+    """The words in the report of ingested stores; empty if they are the same as `words`."""
     words_without_rows: str = ""
-    """Shown if there are no rows. If empty, the section is left out then."""
+    """The words of the section if the statistic has no rows; empty if the section is left out then."""
     columns_without_rows: Mapping[str, object] | None = None
-    """The columns of a cell of a campaign that has no row, since nothing of the kind happened; None to leave it out."""
+    """The columns of a cell without rows, in which nothing of the kind happened; None to leave the cell out."""
 
 
 def cell_label(cell: str) -> str:
-    """`static=False,assignor=range,restart_ms=5000` as `not static, range, restart 5 s`."""
+    """The label of a cell: `static=False,assignor=range,restart_ms=5000` becomes `not static, range, restart 5 s`."""
     return ", ".join(option_label(*part.partition("=")[::2]) for part in cell.split(",")) if cell else "all runs"
 
 
@@ -161,7 +161,7 @@ SECTIONS: Final = (
 def with_missing_cells(
     rows: Sequence[Row], cells: Sequence[str], columns: Mapping[str, object] | None
 ) -> Iterator[Row]:
-    """The rows in the order of the cells; a cell without a row gets one with these columns, such as zeros."""
+    """Yield the rows in the order of the cells. A cell without a row gets one with these columns, such as zeros."""
     by_cell: dict[str, list[Row]] = {}
     for row in rows:
         by_cell.setdefault(row.cell, []).append(row)
@@ -175,7 +175,7 @@ def with_missing_cells(
 def render_sections(
     rows: ReportRows, *, is_campaign: bool, cells: Sequence[str] = ()
 ) -> Iterator[tuple[str, str, str]]:
-    """Heading, words and plot of each section, with all `cells` of a campaign in this order."""
+    """Yield heading, words and plot of each section, with the `cells` of a campaign in this order."""
     for section in SECTIONS:
         words = section.words if is_campaign else section.words_of_stores or section.words
         if found := rows[section.key]:

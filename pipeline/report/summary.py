@@ -1,4 +1,4 @@
-"""What a reader of the page needs beside the plots: set-up, result, and what the numbers do not say."""
+"""The texts of a campaign's report beside the plots: its set-up, its conclusion, and the limits of the numbers."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ LIMITS: Final = (
 
 
 def ordered_cells(campaign: Campaign) -> list[str]:
-    """The cells of a campaign; those that differ in the first option of the grid alone are next to each other."""
+    """The names of all cells. Cells that differ only in the first option of the grid are next to each other."""
     names = list(campaign.grid)
     others = [campaign.grid[name] for name in names[1:]]
     cells = [
@@ -39,7 +39,7 @@ def ordered_cells(campaign: Campaign) -> list[str]:
 
 
 def setup_html(campaign: Campaign) -> str:
-    """The scenario, its options that all runs share, and those that the grid varies."""
+    """The set-up of a campaign as HTML: the scenario, the options of all runs, and those that the grid varies."""
     scenarios = campaign.grid.get("scenario", [campaign.scenario])
     described = " ".join(f"<b>{escape(name)}</b>: {escape(_first_sentence(name))}" for name in scenarios)
     fixed = {name: value for name, value in campaign.fixed.items() if name != "scenario"}
@@ -74,7 +74,7 @@ def _options(options: Mapping[str, Any]) -> str:
 
 
 def conclusion_html(campaign: Campaign, rows: Sequence[Row]) -> str:
-    """The medians of the time without an owner: the least and the most in words, and all of them side by side."""
+    """The conclusion of a campaign as HTML: the least and greatest median time without an owner, and all medians."""
     medians = {row.cell: row.p50 for row in rows}
     if not medians:
         return ""
@@ -114,5 +114,5 @@ def _median_and_spread(row: Row | None) -> str:
 
 
 def limits_html() -> str:
-    """What the numbers of a campaign do not say."""
+    """The limits as HTML: what the numbers of a campaign do not show."""
     return f"<h2>Limits</h2><ul>{''.join(f'<li>{escape(each)}</li>' for each in LIMITS)}</ul>"

@@ -20,7 +20,7 @@ EVENT_SCHEMA: Final = pa.schema(
 """Columns of a store's table `events`. `payload` and `cause` are JSON text."""
 
 STORE_EVENT_SCHEMA: Final = pa.schema([("store", pa.string()), *EVENT_SCHEMA])
-"""Events with their store: the path of its file, or the name of the run that wrote it."""
+"""Columns of an event with its store: the path of the store's file, or the name of the run that wrote it."""
 
 SPARK_TYPES: Final = {pa.int64(): "BIGINT", pa.string(): "STRING"}
 EVENTS_DDL: Final = ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in STORE_EVENT_SCHEMA)

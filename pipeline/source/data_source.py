@@ -51,18 +51,18 @@ SPARK_OPTION_NAMES: Final = ("path", "paths")
 
 
 class InvalidOption(ValueError):
-    """An option of the data source has an unknown name or an invalid value."""
+    """Raised for an option of the data source that is unknown, or has an invalid value."""
 
 
 @dataclass(frozen=True)
 class StoreSplit(InputPartition):
-    """The events that one task reads: after < position <= through of one store."""
+    """The events that one task reads: those of one store with after < position <= through."""
 
     path: str
     after: int
     through: int
     host: str
-    """The machine that inspected the store."""
+    """The name of the machine that inspected the store."""
 
 
 class RegroupSource(DataSource):
@@ -103,7 +103,7 @@ class SourceOptions:
             self.conditions.append(one_of("type", (each.strip() for each in options["type"].split(","))))
 
     def stores(self) -> list[StoreExtent]:
-        """Every store that can be read now. Skipped ones are named on standard error."""
+        """Every store that can be read now. Stores that are skipped are named on standard error."""
         stores = []
         for each in inspect_stores(find_stores(self.patterns), self.on_error):
             if isinstance(each, SkippedStore):
@@ -113,17 +113,20 @@ class SourceOptions:
         return stores
 
     def last_position(self, store: StoreExtent) -> int:
-        """The last position to read."""
+        """The last position to read from a store: the option `until`, or the store's last position if that is lower."""
         return store.last_position if self.until is None else min(store.last_position, self.until)
 
     def splits(self, store: StoreExtent, after: int, through: int) -> Iterator[StoreSplit]:
-        """The range after < position <= through, split into tasks of equal size."""
+        """Split the range after < position <= through of a store into tasks of equal size."""
         for start in range(after, through, self.rows_per_split):
             yield StoreSplit(store.path, start, min(start + self.rows_per_split, through), store.host)
 
 
 def parse_patterns(options: Mapping[str, str]) -> str:
-    """The argument of `load`: Spark passes one path as `path`, and several as a JSON list, `paths`."""
+    """The paths and patterns in the argument of `load`, with commas.
+
+    Spark passes one path as the option `path`, and several as `paths`, a JSON list.
+    """
     try:
         several = msgspec.json.decode(options.get("paths", "[]"), type=list[str])
     except msgspec.DecodeError as error:
@@ -142,7 +145,7 @@ def parse_whole_number(options: Mapping[str, str], name: str, default: int) -> i
 
 
 def parse_choice(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
-    """The value of an option; the first of the choices is the default."""
+    """The value of an option, which must be one of the choices. The first choice is the default."""
     text = options.get(name, choices[0]).lower()
     if text not in choices:
         raise InvalidOption(
@@ -165,7 +168,7 @@ def read_split(split: StoreSplit, conditions: Sequence[SqlCondition]) -> Iterato
 
 
 class StoreBatchReader(DataSourceReader):
-    """Reads each store up to its last commit at the time the query is planned."""
+    """Reads each store in a batch query, up to the store's last commit when the query is planned."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = SourceOptions(options)

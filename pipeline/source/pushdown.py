@@ -1,4 +1,4 @@
-"""Spark's filters as SQL conditions of a store."""
+"""Translates the filters of a Spark query to SQL conditions on a store's table of events."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -36,7 +36,7 @@ class SqlCondition(NamedTuple):
 
 
 def to_condition(wanted: Filter) -> SqlCondition | None:
-    """The filter as SQL; None if Spark has to apply it."""
+    """The filter as an SQL condition; None if it cannot be expressed, so that Spark has to apply it."""
     column, value = filtered_column(wanted), getattr(wanted, "value", None)
     if column not in (*TEXT_COLUMNS, *NUMBER_COLUMNS):
         return None
@@ -50,7 +50,7 @@ def to_condition(wanted: Filter) -> SqlCondition | None:
 
 
 def filtered_column(wanted: Filter) -> str:
-    """The column of a filter; empty if it has none, or a nested field."""
+    """The name of the column that a filter is about; empty if there is none, or if it is a field within a column."""
     path: tuple[str, ...] = getattr(wanted, "attribute", ())
     return path[0] if len(path) == 1 else ""
 
@@ -65,7 +65,7 @@ def one_of(column: str, values: Iterable[object]) -> SqlCondition:
 
 
 def narrow_positions(filters: Iterable[Filter], after: int, last: int) -> tuple[int, int]:
-    """The part of after < position <= last that the filters leave."""
+    """The part of the range after < position <= last that the filters leave, as a new `after` and `last`."""
     for each in filters:
         value = getattr(each, "value", None)
         if filtered_column(each) != "position" or not isinstance(value, int):

@@ -25,7 +25,7 @@ from regroup.storage.sqlite.files import (
 from regroup.storage.sqlite.statements import POSITIONS
 
 POSITIONS_PER_QUERY: Final = 65_536
-"""Positions that one query reads; a batch has at most so many rows."""
+"""How many positions one query reads, so a batch has at most so many rows."""
 
 # In brackets, since SQLite takes an unknown name in double quotes for a string.
 SELECT_EVENTS: Final = "SELECT {} FROM events WHERE position > ? AND position <= ?".format(
@@ -124,7 +124,7 @@ class StoreReader(AbstractContextManager["StoreReader"]):
         return trimmed, last
 
     def check_pages(self) -> None:
-        """Let SQLite check every page. Raises StoreDamaged."""
+        """Check every page of the file with SQLite. Raises StoreDamaged."""
         table = self._query("PRAGMA quick_check(1)", (), pa.schema([("finding", pa.string())]))
         findings = table.column("finding").to_pylist()
         if findings != ["ok"]:
@@ -163,7 +163,10 @@ class StoreReader(AbstractContextManager["StoreReader"]):
                 return table
 
     def _current_connection(self) -> ArrowConnection:
-        """The open connection, or a new one if a writer has opened a store that was read without locks."""
+        """The open connection, or a new one.
+
+        Without a writer a store is opened without locks; if a writer has opened it since, the connection is replaced.
+        """
         if self._connection is None or self._is_stale():
             self.close()
             self._fingerprint = fingerprint(self._path)

@@ -1,4 +1,4 @@
-"""The stores that a job reads: finding their files, checking them, and how far each goes."""
+"""Finds the stores that a job reads, checks them, and determines up to which position each goes."""
 
 import glob
 import os
@@ -23,9 +23,9 @@ class StoreExtent(NamedTuple):
     trimmed_through: int
     last_position: int
     host: str
-    """The machine that inspected it."""
+    """The name of the machine that inspected the store."""
     address: str
-    """Where the store is; `path` is a copy of it, unless it is on a disk."""
+    """The address of the store. If it is not on a disk, `path` is a temporary copy of it."""
 
 
 class SkippedStore(NamedTuple):
@@ -59,12 +59,15 @@ def find_stores(patterns: str) -> list[Path]:
 
 
 def split_patterns(patterns: str) -> list[str]:
-    """The patterns in a list with commas."""
+    """The paths and patterns in a text that separates them by commas."""
     return [each.strip() for each in patterns.split(",") if each.strip()]
 
 
 def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
-    """The extent of a store. With `read_all` every page and every event is read first. Raises a StoreError."""
+    """The range of positions in a store.
+
+    With `read_all` every page and every event is read first. Raises a StoreError.
+    """
     if not store_exists(path):
         raise NotAStore(f"There is no store in {path}: name another file.")
     with StoreReader(path) as reader:
@@ -88,7 +91,7 @@ def inspect_stores(paths: Iterable[Path], on_error: OnError) -> Iterator[StoreEx
 
 
 def check_complete(path: str | Path, after: int, through: int, events: int) -> None:
-    """Raise StoreDamaged unless every position has its event."""
+    """Raise StoreDamaged unless the number of events read is that of the positions with after < position <= through."""
     if events != through - after:
         raise StoreDamaged(
             f"{path} is damaged: of the positions {after + 1} to {through} only {events} are there. "

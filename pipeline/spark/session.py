@@ -44,7 +44,7 @@ MASTER_PATTERN: Final = re.compile(
 
 
 class InvalidMaster(Exception):
-    """The master URL has no form that Spark knows."""
+    """Raised for a master URL that has no form which Spark accepts."""
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def spark_session(
 
 
 def default_settings(master: str | None, quiet: bool) -> dict[str, str]:
-    """The settings for a master; a cluster keeps its own."""
+    """Spark's settings for a session with this master. Where a cluster has settings of its own, they are left alone."""
     if master is None or not master.startswith("local"):
         return COMMON_SETTINGS
     log = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}"} if quiet else {}

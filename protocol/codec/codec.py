@@ -1,4 +1,4 @@
-"""Encoding and decoding of one version of a message, by two functions that are compiled at first use.
+"""Encodes and decodes one version of a message, by two functions that are compiled when they are first used.
 
 encode, decode = codec(HeartbeatRequest, 4)
 message, position = decode(buffer, 0)      # Malformed if the bytes are not this message
@@ -23,9 +23,10 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Codec(NamedTuple, Generic[MessageT]):
-    """The two functions of one version.
+    """The two functions for one version of a message.
 
-    `encode` appends to a bytearray, which is unusable after an error. `decode` returns the message and its end.
+    `encode(message, out)` appends to a bytearray, which must not be used after an error. `decode(buffer, position)`
+    returns the message and the position behind it.
     """
 
     encode: Callable[[MessageT, bytearray], None]
@@ -33,7 +34,7 @@ class Codec(NamedTuple, Generic[MessageT]):
 
 
 def codec(message: type[MessageT], version: int) -> Codec[MessageT]:
-    """The functions for one version. Raises ValueError if the message does not have this version."""
+    """The encoder and the decoder for one version. Raises ValueError if the message does not have this version."""
     return cast("Codec[MessageT]", _codec(message, version))
 
 
@@ -54,7 +55,8 @@ def encode(message: Message, version: int) -> bytes:
 def encode_in_turns(
     message: Message, version: int, out: bytearray, bytes_per_turn: int, max_bytes: int
 ) -> Iterator[None]:
-    """Append a message to `out`, and pause whenever another `bytes_per_turn` have been written.
+    """Encode a message and append it to `out`. The iterator pauses whenever another `bytes_per_turn` bytes have been
+    written.
 
     Raises Unencodable, or TooLong once `out` has more than `max_bytes`: an array element later at most.
     """
@@ -79,7 +81,7 @@ def _encoder_in_turns(message: type[Message], version: int) -> Callable[..., Gen
 
 
 def decode(message: type[MessageT], version: int, buffer: bytes) -> MessageT:
-    """The message that fills `buffer` to its last byte. Raises Malformed."""
+    """Decode a message that must fill `buffer` to its last byte. Raises Malformed."""
     value, position = codec(message, version).decode(buffer, 0)
     refuse_trailing_bytes(buffer, position, f"{message.__name__} v{version}")
     return value

@@ -1,4 +1,4 @@
-"""Compiles a function that decodes one version of a message.
+"""The compiler of decoders: generates and compiles a Python function that decodes one version of a message.
 
 What a generated function looks like (HeartbeatRequest v4, shortened):
 
@@ -32,7 +32,8 @@ from regroup.protocol.message import ListOf, Message, MessageField, Structure, W
 FAULTS = (IndexError, ValueError, struct.error)
 UNLIMITED = sys.maxsize
 MAX_TAGGED_FIELDS = 32
-"""Limit for one structure. Kafka's messages have a handful; a hundred megabytes of unknown ones would take a minute."""
+"""The most tagged fields in one structure. Kafka's messages have a handful; a hundred megabytes of unknown ones would
+take a minute."""
 
 
 MAX_TEXT_BYTES = 32_767
@@ -51,7 +52,8 @@ def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def long_text_length(buffer: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of a text, and refuse what older versions could not carry, as Kafka does."""
+    """Read the compact length of a text. A length above 32,767, which versions without compact lengths could not carry,
+    raises ValueError, as in Kafka."""
     value, position = long_uvarint(buffer, position)
     if value > MAX_TEXT_BYTES + 1:
         raise ValueError(f"length {value - 1} is impossible; a text has at most {MAX_TEXT_BYTES} bytes")
@@ -59,7 +61,7 @@ def long_text_length(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def skip_tagged_fields(buffer: bytes, position: int) -> int:
-    """Skip the tagged fields of a structure that has none in this version; returns the position after them."""
+    """Skip the tagged fields of a structure whose class has none in this version; returns the position behind them."""
     count, position = long_uvarint(buffer, position)
     refuse_many_tagged_fields(count)
     position += 1
@@ -79,7 +81,8 @@ def refuse_many_tagged_fields(count: int) -> None:
 
 
 def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
-    """The function `decode(buffer, position, max_entries) -> (message, end)`. It raises Malformed."""
+    """Generate and compile the function `decode(buffer, position, max_entries) -> (message, end)` for one version. It
+    raises Malformed."""
     generator = _DecoderGenerator(version, version in message.flexible)
     source = generator.source
     source.line("end = len(b)")
@@ -109,9 +112,11 @@ def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple
 
 
 class _DecoderGenerator:
-    """Generates the body. Adjacent values of fixed width are collected in `_fixed` and unpacked in one call.
+    """Generates the source of a decoder's body. Adjacent values of fixed width are collected in `_fixed`, so that the
+    generated code unpacks them in one call.
 
-    `target` is the variable that a value is assigned to, `path` the name of the field for error messages.
+    In its methods, `target` is the variable of the generated code to which a value is assigned, and `path` the name of
+    the message field in error messages.
     """
 
     def __init__(self, version: int, flexible: bool) -> None:
@@ -119,10 +124,11 @@ class _DecoderGenerator:
         self._version = version
         self._flexible = flexible
         self._fixed: list[tuple[str, str, str]] = []
-        """Format character, target and path of each value that is not unpacked yet."""
+        """Values for which no code has been generated yet: the format character, target and path of each."""
 
     def structure(self, structure: type[Structure], path: str) -> str:
-        """Read all fields of a structure; returns the expression that makes it."""
+        """Generate code that reads all fields of a structure. Returns the source of the expression that constructs
+        it."""
         carried = [field for field in fields_of(structure) if self._version in field.carried]
         arguments = []
         for field in carried:
@@ -155,9 +161,10 @@ class _DecoderGenerator:
             self._fixed.clear()
 
     def _length(self, length_code: str, path: str) -> str:
-        """Read a length; returns its variable.
+        """Generate code that reads a length; returns the name of the variable that holds it.
 
-        A compact length is one too large, and p is on its last byte afterwards; p is after a length of fixed width.
+        In the generated code, a compact length (flexible versions) is one larger than the true one, and `p` is at its
+        last byte. After a length of fixed width, `p` is behind it.
         """
         count = self.source.fresh("n")
         if not self._flexible:
@@ -247,7 +254,8 @@ class _DecoderGenerator:
             line(f"{target} = {self.structure(structure, path + '.')}")
 
     def _tagged_section(self, fields: list[MessageField], path: str) -> list[str]:
-        """Read the tagged fields of a structure; returns the arguments for its constructor."""
+        """Generate code that reads the tagged fields of a structure. Returns the arguments for its constructor, as
+        source."""
         line = self.source.line
         if not fields:
             line("if b[p]: p = skip_tagged_fields(b, p)", path + "(tagged fields)")

@@ -1,4 +1,4 @@
-"""Compiles a function that encodes one version of a message.
+"""The compiler of encoders: generates and compiles a Python function that encodes one version of a message.
 
 What a generated function looks like (HeartbeatRequest v4, shortened):
 
@@ -41,7 +41,8 @@ def put_uvarint(out: bytearray, value: int) -> None:
 
 
 def compile_encoder(message: type[Message], version: int, *, in_turns: bool = False) -> Callable[..., Any]:
-    """The function `encode(message, out)`, or the generator `encode(message, out, stop)`. Both raise Unencodable."""
+    """Generate and compile, for one version, the function `encode(message, out)` or, with `in_turns`, the generator
+    `encode(message, out, stop)`. Both raise Unencodable."""
     generator = _EncoderGenerator(version, version in message.flexible, in_turns)
     source = generator.source
     with source.block("try:"):
@@ -62,9 +63,10 @@ def compile_encoder(message: type[Message], version: int, *, in_turns: bool = Fa
 
 
 class _EncoderGenerator:
-    """Generates the body. Adjacent values of fixed width are collected in `_fixed` and packed in one call.
+    """Generates the source of an encoder's body. Adjacent values of fixed width are collected in `_fixed`, so that the
+    generated code packs them in one call.
 
-    `path` is the name of a field for error messages.
+    In its methods, `path` is the name of a message field in error messages.
     """
 
     def __init__(self, version: int, flexible: bool, in_turns: bool) -> None:
@@ -73,11 +75,11 @@ class _EncoderGenerator:
         self._flexible = flexible
         self._in_turns = in_turns
         self._fixed: list[tuple[str, str, str]] = []
-        """Format character, expression and path of each value that is not packed yet."""
+        """Values for which no code has been generated yet: the format character, expression and path of each."""
         self._out = "out"
 
     def structure(self, structure: type[Structure], owner: str, path: str) -> None:
-        """Write all fields of the structure in the variable `owner`."""
+        """Generate code that writes all fields of the structure that the variable `owner` holds."""
         fields = fields_of(structure)
         for field in fields:
             if self._version not in field.carried and not field.ignorable:
@@ -91,7 +93,7 @@ class _EncoderGenerator:
             self._tagged_section([field for field in carried if field.tag is not None], owner, path)
 
     def pack_fixed(self) -> None:
-        """Write the values of fixed width that were collected."""
+        """Generate code that writes the collected values of fixed width, and empty the collection."""
         if not self._fixed:
             return
         path = self._fixed[0][2]
@@ -140,7 +142,8 @@ class _EncoderGenerator:
         return struct.pack(f">{wire_type.length_code if isinstance(wire_type, LengthPrefixed) else 'i'}", -1)
 
     def _present(self, wire_type: WireType, value: str, path: str) -> None:
-        """Write a value that is not null and has no fixed width."""
+        """Generate code that writes a value that is not null and has no fixed width. `value` is the expression for
+        it."""
         match wire_type:
             case LengthPrefixed(length_code, is_text):
                 if is_text:

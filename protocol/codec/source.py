@@ -1,4 +1,6 @@
-"""Generated Python source: lines, indentation, fresh names, and the message field that each line belongs to."""
+"""Builds the source of a generated Python function: lines, indentation, fresh names, and the message field that each
+line belongs to.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,24 +36,25 @@ class Source:
         self._depth -= 1
 
     def fresh(self, stem: str) -> str:
-        """A variable name that was not used before."""
+        """A variable name that is not used yet in the source: the stem and a number."""
         self._name_count += 1
         return f"{stem}{self._name_count}"
 
     def constant(self, stem: str, value: Any) -> str:
-        """A name for `value` in the function's globals."""
+        """Make `value` a global of the generated function; returns its name there."""
         name = f"{stem}_{len(self._constants)}"
         self._constants[name] = value
         return name
 
     def struct(self, action: str, codes: str) -> str:
-        """A name for `pack` or `unpack_from` of these big-endian format characters."""
+        """Make `pack` or `unpack_from` (`action`), for these format characters in big-endian order, a global of the
+        generated function; returns its name there."""
         name = f"{action}_{codes.replace('?', 't')}"
         self._constants.setdefault(name, getattr(Struct(">" + codes), action))
         return name
 
     def compile(self, title: str, helpers: dict[str, Any]) -> Callable[..., Any]:
-        """The finished function; `helpers` are added to its globals."""
+        """Compile the source and return the function; `helpers` are added to its globals."""
         scope = helpers | self._constants
         exec(compile("\n".join(self.lines), f"<{title}>", "exec"), scope)  # no input is part of the source
         function: Callable[..., Any] = scope["made"]
@@ -59,6 +62,7 @@ class Source:
 
 
 def failing_path(paths: list[str], error: BaseException) -> str:
-    """The message field at which a generated function raised `error`."""
+    """The message field whose code raised `error` in a generated function, found by the line number in the
+    traceback."""
     trace = error.__traceback__
     return paths[trace.tb_lineno - 1] if trace else ""

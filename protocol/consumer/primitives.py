@@ -1,4 +1,6 @@
-"""The encoding of the consumer protocol: fixed-width lengths, -1 for null, no flexible versions."""
+"""Reads and writes the basic types of the consumer protocol: lengths of fixed width, -1 for null, no
+flexible versions.
+"""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -21,12 +23,13 @@ class TopicPartition(NamedTuple):
 
 
 def topic_partitions(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
-    """A `TopicPartition` for each number. Groups have millions, and this is three times as fast as its constructor."""
+    """A TopicPartition for each partition number. Groups have millions of them, and this is three times as fast as the
+    constructor."""
     return list(map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False)))
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """The partition numbers of each topic; topics in the order of their first partition."""
+    """The partition numbers by topic; topics are in the order of their first partition."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:
         numbers.setdefault(topic, []).append(partition)
@@ -34,7 +37,7 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
 
 
 class ConsumerProtocolWriter:
-    """Appends values to `buffer`. Raises `MalformedConsumerProtocol` for a value that does not fit."""
+    """Appends encoded values to `buffer`. Raises MalformedConsumerProtocol for a value that does not fit."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -83,7 +86,7 @@ _new_tuple = tuple.__new__  # three times as fast as TopicPartition(…)
 
 
 class ConsumerProtocolReader:
-    """Reads values from bytes; `what` names them in errors.
+    """Reads values from bytes; `what` names the bytes in error messages.
 
     Every length is compared with the number of bytes left. Raises `MalformedConsumerProtocol`.
     """
@@ -115,7 +118,8 @@ class ConsumerProtocolReader:
         return [read() for _ in range(self._count())]
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Read topics with their partition numbers: the fast way up to a fault, and then the way that reports it."""
+        """Read topics with their partition numbers. A fast loop reads up to the first fault; a slower one then raises
+        an error that describes it."""
         count = self._count()
         found: list[TopicPartition] = []
         for _ in range(count - self._read_whole_topics(count, found)):
@@ -125,7 +129,8 @@ class ConsumerProtocolReader:
         return tuple(found)
 
     def _read_whole_topics(self, count: int, found: list[TopicPartition]) -> int:
-        """Append partitions to `found`; returns how many topics were read before the first fault."""
+        """Append the partitions of up to `count` topics to `found`; returns how many topics were read before the first
+        fault."""
         data, position, topics = self.data, self.position, 0
         with suppress(struct.error):
             for topics in range(count):

@@ -1,4 +1,4 @@
-"""The user data of sticky assignors: what a member sends to its leader in the Subscription.
+"""Encodes and decodes the user data of sticky assignors, which a member sends to its leader in the Subscription.
 
 sticky               v1: the previous partitions by topic, then the generation; v0: without the generation
 cooperative-sticky   the generation (KIP-429)
@@ -21,19 +21,21 @@ from regroup.protocol.consumer.subscription import NO_GENERATION
 from regroup.protocol.java_order import java_hash_map_order
 
 _MIN_SAMPLES_FOR_LAYOUT = 4
-"""A layout takes as long to make as several members' user data to read."""
+"""How many members' user data are read one by one before their layout is made, because making it takes as long as
+reading several."""
 
 
 @dataclass(frozen=True, slots=True)
 class StickyUserData:
-    """The previous assignment of a member of a `sticky` group; `generation` is None in v0, before Kafka 2.3."""
+    """The user data of a member of a `sticky` group: its previous partitions, and the generation in which it got them,
+    which is None in v0 (before Kafka 2.3)."""
 
     partitions: tuple[TopicPartition, ...]
     generation: int | None
 
 
 def java_sticky_order(partitions: Sequence[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """`partitions` by topic, with topics in the order in which Java's `sticky` writes them into its user data."""
+    """The partitions by topic, with topics in the order in which Java's `sticky` writes them into its user data."""
     numbers = by_topic(partitions)
     # Java fills this map with `computeIfAbsent`, which checks the size before it adds the key.
     counted = len({each.topic for each in partitions[:-1]})
@@ -42,7 +44,8 @@ def java_sticky_order(partitions: Sequence[TopicPartition]) -> tuple[TopicPartit
 
 
 def encode_sticky_user_data(data: StickyUserData) -> bytes:
-    """The user data of `sticky`: previous partitions, then the generation unless it is None. It has no version."""
+    """Encode the user data of `sticky`: the previous partitions, then the generation unless it is None. The bytes
+    contain no version number."""
     writer = ConsumerProtocolWriter()
     writer.partitions(by_topic(data.partitions))
     if data.generation is not None:
@@ -51,7 +54,7 @@ def encode_sticky_user_data(data: StickyUserData) -> bytes:
 
 
 def decode_sticky_user_data(data: bytes) -> StickyUserData:
-    """Read the user data of `sticky`. Unreadable bytes mean a member without a previous assignment."""
+    """Decode the user data of `sticky`. Bytes that cannot be read give a member without a previous assignment."""
     reader = ConsumerProtocolReader(data, "user data of sticky")
     try:
         partitions = reader.partitions()
@@ -64,19 +67,21 @@ def decode_sticky_user_data(data: bytes) -> StickyUserData:
 
 
 def encode_cooperative_sticky_user_data(generation: int) -> bytes:
-    """The user data of `cooperative-sticky`: the generation of the owned partitions, for subscriptions before v2."""
+    """Encode the user data of `cooperative-sticky`: the generation of the owned partitions. Subscriptions since v2 have
+    a field for it."""
     writer = ConsumerProtocolWriter()
     writer.int32(generation)
     return bytes(writer.buffer)
 
 
 def decode_cooperative_sticky_user_data(data: bytes) -> int:
-    """The generation; -1 if the bytes cannot be read."""
+    """Decode the user data of `cooperative-sticky` and return its generation; -1 if the bytes cannot be read."""
     return int.from_bytes(data[:4], "big", signed=True) if len(data) >= 4 else NO_GENERATION
 
 
 class StickyUserDataReader:
-    """Reads the user data of many members of one group, with the same results as `decode_sticky_user_data`.
+    """Reads the user data of many members of one group, faster than `decode_sticky_user_data` and with the same
+    results.
 
     In a large group many members have one partition each of the same topics, and then their bytes differ in the
     numbers only. After a few such members the numbers of the others are unpacked in one call.
@@ -87,7 +92,7 @@ class StickyUserDataReader:
         self._layouts: dict[tuple[int, bytes], _Layout] = {}
 
     def read(self, data: bytes) -> StickyUserData:
-        """The previous assignment of a member."""
+        """Decode the user data of one member."""
         kind = len(data), data[: 10 + int.from_bytes(data[4:6])]  # up to the first partition number
         layout = self._layouts.get(kind)
         if layout is not None and (found := layout.read(data)) is not None:
@@ -100,7 +105,8 @@ class StickyUserDataReader:
 
 
 class _Layout(NamedTuple):
-    """The layout of user data with one partition of each topic; `heads` are the bytes between the numbers."""
+    """The layout of `sticky` user data with exactly one partition of each topic. `heads` are the bytes before each
+    partition number."""
 
     topics: tuple[str, ...]
     heads: tuple[bytes, ...]
@@ -108,7 +114,8 @@ class _Layout(NamedTuple):
 
     @classmethod
     def suits(cls, known: StickyUserData) -> bool:
-        """Whether it has one partition of each topic. U+FFFD may stand for bytes that were not UTF-8."""
+        """Whether user data have exactly one partition of each topic, so that a layout can be made of them. Topics with
+        U+FFFD are excluded, which may stand for bytes that were not UTF-8."""
         topics = {each.topic for each in known.partitions}
         return 0 < len(topics) == len(known.partitions) and not any("\ufffd" in topic for topic in topics)
 
@@ -121,7 +128,8 @@ class _Layout(NamedTuple):
         return cls(topics, tuple(heads), struct.Struct(">" + "".join(f"{len(head)}si" for head in heads) + generation))
 
     def read(self, data: bytes) -> StickyUserData | None:
-        """The same as `decode_sticky_user_data`; None if the bytes have another layout."""
+        """Decode user data of this layout, with the result of `decode_sticky_user_data`; None if the bytes have another
+        layout."""
         fields = self.shape.unpack_from(data) if len(data) >= self.shape.size else ()
         count = len(self.topics)
         if fields[: 2 * count : 2] != self.heads:

@@ -1,4 +1,4 @@
-"""Subscription and Assignment of the consumer protocol, versions 0 to 3.
+"""Encodes and decodes Subscription and Assignment of the consumer protocol, versions 0 to 3.
 
 Members send them to each other through the coordinator, which hardly ever reads them. They are older than Kafka's
 flexible versions: an int16 version, then strings with an int16 length, arrays and bytes with an int32 length, -1 for
@@ -65,7 +65,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The partitions of a member, as received from SyncGroup; `version` is that of its subscription."""
+    """The partitions of a member, as received from SyncGroup; `version` is that of the member's subscription."""
 
     version: int
     partitions: tuple[TopicPartition, ...]
@@ -73,7 +73,7 @@ class Assignment:
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """The bytes of a Subscription, topics and owned partitions sorted as in Java. Raises MalformedConsumerProtocol."""
+    """Encode a Subscription; topics and owned partitions are sorted as in Java. Raises MalformedConsumerProtocol."""
     writer = ConsumerProtocolWriter()
     version = _readable_version(subscription.version, "subscription")
     writer.int16(version)
@@ -90,7 +90,7 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Read a Subscription. An empty rack becomes None, a negative generation -1. Raises `MalformedConsumerProtocol`."""
+    """Decode a Subscription. An empty rack becomes None, a negative generation -1. Raises MalformedConsumerProtocol."""
     reader = ConsumerProtocolReader(data, "subscription")
     version = _readable_version(reader.int16(), "subscription")
     topics = tuple(reader.array(reader.string))
@@ -102,7 +102,8 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
-    """The topics alone, as the classic coordinator reads them: any version, even a negative one, counts as 0.
+    """Decode only the topics of a Subscription, as Kafka's classic coordinator does: it reads the fields of v0,
+    whatever version the bytes have.
 
     The bytes after the fields of v0 may be malformed.
     """
@@ -114,7 +115,7 @@ def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The bytes of an Assignment; topics in the order of their first partition. Raises MalformedConsumerProtocol."""
+    """Encode an Assignment; topics are in the order of their first partition. Raises MalformedConsumerProtocol."""
     writer = ConsumerProtocolWriter()
     writer.int16(_readable_version(assignment.version, "assignment"))
     writer.partitions(by_topic(assignment.partitions))
@@ -123,7 +124,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Read an Assignment. Raises `MalformedConsumerProtocol`."""
+    """Decode an Assignment. Raises MalformedConsumerProtocol."""
     reader = ConsumerProtocolReader(data, "assignment")
     version = _readable_version(reader.int16(), "assignment")
     return Assignment(version, reader.partitions(), reader.nullable_bytes())
@@ -131,7 +132,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 @lru_cache(maxsize=4096)
 def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions of an assignment; none if the bytes are empty or not of the consumer protocol."""
+    """The partitions in an encoded assignment; empty if the bytes are empty or not of the consumer protocol."""
     try:
         return decode_assignment(assignment).partitions if assignment else ()
     except MalformedConsumerProtocol:

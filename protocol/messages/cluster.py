@@ -1,4 +1,4 @@
-"""Requests about the cluster itself: API versions, metadata, coordinators, brokers."""
+"""Messages about the cluster itself: ApiVersions, Metadata, FindCoordinator, DescribeCluster."""
 
 from typing import Annotated
 
@@ -151,7 +151,8 @@ class MetadataResponse(Message, api_key=3, versions="0-13", flexible="9+"):
 
 
 class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+"):
-    """Asks for the coordinator of a key. Key types: 0 group, 1 transactional id, 2 share group. v4 KIP-699."""
+    """Asks for the coordinator of a key, or of several since v4 (KIP-699). Key types: 0 group, 1 transactional id, 2
+    share group."""
 
     key: Annotated[Text, until(3)] = ""
     key_type: Annotated[Int8, since(1)] = 0

@@ -1,4 +1,6 @@
-"""ConsumerGroupHeartbeat, the only request of a member in the consumer group protocol of KIP-848."""
+"""Messages of ConsumerGroupHeartbeat, the only request with which a member takes part in the consumer group protocol
+(KIP-848).
+"""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Administration of groups: list, describe and delete."""
+"""Messages that list, describe and delete groups, of both protocols."""
 
 from typing import Annotated
 
@@ -44,7 +44,8 @@ class DescribedGroupMember(Structure):
 
 
 class DescribedGroup(Structure):
-    """One group; `group_state` is Kafka's name (`Stable`), `protocol_data` the chosen assignor. v6 KIP-1043."""
+    """One group; `group_state` is Kafka's name of the state (`Stable`), `protocol_data` the name of the chosen
+    assignor. Since v6 a group that does not exist has an error code (KIP-1043)."""
 
     error_code: Int16 = 0
     error_message: Annotated[Text | None, since(6)] = None
@@ -102,7 +103,7 @@ class DeletableGroupResult(Structure):
 
 
 class DeleteGroupsResponse(Message, api_key=42, versions="0-3", flexible="2+"):
-    """An error code for each group, since v3 with a text."""
+    """An error code for each group."""
 
     throttle_time_ms: Int32 = 0
     results: list[DeletableGroupResult]

@@ -1,4 +1,4 @@
-"""The classic group protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
+"""Messages of the classic group protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 from typing import Annotated
 
@@ -30,7 +30,7 @@ class JoinGroupRequestProtocol(Structure):
 
 
 class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+"):
-    """Asks to be a member of the next generation.
+    """Asks to be a member of the group's next generation.
 
     v4 returns a member id first (KIP-394), v5 adds static members (KIP-345), v8 a reason (KIP-800), and with v9 the
     leader may be asked to skip the assignment (KIP-814).
@@ -76,7 +76,8 @@ class SyncGroupRequestAssignment(Structure):
 
 
 class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
-    """Asks for the member's assignment; the leader's request carries all assignments. v3 KIP-345, v5 KIP-559."""
+    """Asks for the member's assignment; the leader's request carries all assignments. v3 adds the instance id
+    (KIP-345), v5 the protocol type and name (KIP-559)."""
 
     group_id: Text
     generation_id: Int32
@@ -98,7 +99,8 @@ class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
 
 
 class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+"):
-    """Renews the member's session, and asks whether its generation is still the current one. v3 KIP-345."""
+    """Renews the member's session, and asks whether its generation is still the current one. v3 adds the instance id
+    (KIP-345)."""
 
     group_id: Text
     generation_id: Int32

@@ -1,4 +1,4 @@
-"""Offsets of a group: commit, fetch and delete."""
+"""Messages that commit, fetch and delete the offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete."""
 
 from typing import Annotated
 
@@ -56,7 +56,7 @@ class OffsetCommitRequestPartition(Structure):
 
 
 class OffsetCommitRequestTopic(Structure):
-    """A topic by name, since v10 by id (KIP-848)."""
+    """Partitions of one topic, which is given by name, since v10 by id (KIP-848)."""
 
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -64,7 +64,8 @@ class OffsetCommitRequestTopic(Structure):
 
 
 class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
-    """Commits offsets. v5 drops the retention time (KIP-211), v7 KIP-345, v9 also takes a member epoch (KIP-848)."""
+    """Commits offsets. v5 drops the retention time (KIP-211), v7 adds the instance id (KIP-345), and since v9 the
+    generation may be a member epoch (KIP-848)."""
 
     group_id: Text
     generation_id_or_member_epoch: Annotated[Int32, since(1), ignorable] = -1
@@ -82,7 +83,7 @@ class OffsetCommitResponsePartition(Structure):
 
 
 class OffsetCommitResponseTopic(Structure):
-    """A topic by name, since v10 by id."""
+    """Partitions of one topic, which is given by name, since v10 by id."""
 
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -220,7 +221,8 @@ class OffsetDeleteResponseTopic(Structure):
 
 
 class OffsetDeleteResponse(Message, api_key=47, versions="0"):
-    """An error code for the request and for each partition. Here the code precedes the throttle time."""
+    """An error code for the request and for each partition. Unlike in other messages, the error code stands before the
+    throttle time."""
 
     error_code: Int16 = 0
     throttle_time_ms: Annotated[Int32, ignorable] = 0

@@ -1,4 +1,4 @@
-"""Records and offsets of partitions: produce, fetch, list offsets, end of a leader epoch."""
+"""Messages about records and offsets of partitions: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch."""
 
 from typing import Annotated
 
@@ -63,7 +63,7 @@ class PartitionProduceData(Structure):
 
 
 class TopicProduceData(Structure):
-    """A topic by name, since v13 by id (KIP-516)."""
+    """The record batches for one topic, which is given by name, since v13 by id (KIP-516)."""
 
     name: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -116,7 +116,7 @@ class PartitionProduceResponse(Structure):
 
 
 class TopicProduceResponse(Structure):
-    """A topic by name, since v13 by id (KIP-516)."""
+    """The results for one topic, which is given by name, since v13 by id (KIP-516)."""
 
     name: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -152,7 +152,7 @@ class FetchPartition(Structure):
 
 
 class FetchTopic(Structure):
-    """A topic by name, since v13 by id (KIP-516)."""
+    """The partitions to fetch of one topic, which is given by name, since v13 by id (KIP-516)."""
 
     topic: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -168,7 +168,8 @@ class ForgottenTopic(Structure):
 
 
 class FetchRequest(Message, api_key=1, versions="0-18", flexible="12+"):
-    """Fetches records; waits up to `max_wait_ms` for `min_bytes`. v7 sessions (KIP-227), v11 racks (KIP-392)."""
+    """Fetches records; waits up to `max_wait_ms` for `min_bytes`. v7 adds fetch sessions (KIP-227), v11 the consumer's
+    rack (KIP-392)."""
 
     cluster_id: Annotated[Text | None, since(12), tagged(0), ignorable] = None
     replica_id: Annotated[Int32, until(14)] = -1
@@ -222,7 +223,7 @@ class PartitionData(Structure):
 
 
 class FetchableTopicResponse(Structure):
-    """A topic by name, since v13 by id (KIP-516)."""
+    """The fetched partitions of one topic, which is given by name, since v13 by id (KIP-516)."""
 
     topic: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -305,14 +306,16 @@ class OffsetForLeaderTopic(Structure):
 
 
 class OffsetForLeaderEpochRequest(Message, api_key=23, versions="0-4", flexible="4+"):
-    """Asks where leader epochs end (KIP-101, KIP-320). `replica_id`: -1 a consumer, -2 a debugging one."""
+    """Asks where leader epochs end (KIP-101, KIP-320). `replica_id` is -1 for a consumer, -2 for a debugging
+    consumer."""
 
     replica_id: Annotated[Int32, since(3), ignorable] = -2
     topics: list[OffsetForLeaderTopic]
 
 
 class OffsetForLeaderPartitionResult(Structure):
-    """The end offset of a leader epoch; Kafka names this structure EpochEndOffset, too."""
+    """The end offset of a leader epoch. Kafka calls this structure EpochEndOffset, like the one in the response to
+    Fetch."""
 
     error_code: Int16 = 0
     partition: Int32

@@ -1,4 +1,6 @@
-"""SaslHandshake and SaslAuthenticate. The broker does not serve them; a client that authenticates needs them."""
+"""Messages of SASL authentication: SaslHandshake and SaslAuthenticate. The broker does not serve them; a client may
+need them to reach another broker.
+"""
 
 from typing import Annotated
 

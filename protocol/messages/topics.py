@@ -1,4 +1,4 @@
-"""Administration of topics, and configuration of topics, brokers and groups."""
+"""Messages of administrators about topics, and about the configuration of topics, brokers and groups."""
 
 from typing import Annotated
 
@@ -235,7 +235,8 @@ class DeleteRecordsResponse(Message, api_key=21, versions="0-2", flexible="2+"):
 
 
 class DescribeConfigsResource(Structure):
-    """A resource: type 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group. Null keys: all of them."""
+    """A resource whose settings are wanted. Types: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group. If
+    `configuration_keys` is null, all settings are wanted."""
 
     resource_type: Int8
     resource_name: Text
@@ -259,7 +260,8 @@ class DescribeConfigsSynonym(Structure):
 
 
 class DescribeConfigsResourceResult(Structure):
-    """One configuration. Sources: 1 topic, 2 dynamic broker, 3 dynamic default broker, 4 static, 5 default, 8 group."""
+    """One configuration. Its source is 1 topic, 2 dynamic broker, 3 dynamic default broker, 4 static broker, 5 default,
+    or 8 group."""
 
     name: Text
     value: Text | None

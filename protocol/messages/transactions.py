@@ -1,4 +1,6 @@
-"""Transactional and idempotent producers: producer ids, partitions and offsets of a transaction, its end."""
+"""Messages of transactional and idempotent producers: producer ids, partitions and offsets of a transaction, its end,
+and lists of transactions.
+"""
 
 from typing import Annotated
 
@@ -157,7 +159,7 @@ class TxnOffsetCommitRequestPartition(Structure):
 
 
 class TxnOffsetCommitRequestTopic(Structure):
-    """A topic by name, since v6 by id (KIP-1319)."""
+    """The offsets to commit in one topic, which is given by name, since v6 by id (KIP-1319)."""
 
     name: Annotated[Text, until(5), ignorable] = ""
     topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID
@@ -185,7 +187,7 @@ class TxnOffsetCommitResponsePartition(Structure):
 
 
 class TxnOffsetCommitResponseTopic(Structure):
-    """Partitions of one topic, by name, since v6 by id."""
+    """The error codes of one topic, which is given by name, since v6 by id."""
 
     name: Annotated[Text, until(5), ignorable] = ""
     topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID

@@ -1,4 +1,4 @@
-"""The cluster itself: ApiVersions, Metadata, FindCoordinator, DescribeCluster."""
+"""Handlers of requests about the cluster itself: ApiVersions, Metadata, FindCoordinator, DescribeCluster."""
 
 import re
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _NO_NODE = -1
 _TOPICS_PER_PORTION = 250
 _PARTITIONS_PER_TURN = STEPS_PER_TURN
 _MAX_PARTITION_COUNTS = 100
-"""Different numbers of partitions whose lists are kept."""
+"""How many lists of partition descriptions are cached, one for each number of partitions that a topic may have."""
 
 
 def _bits(*operations: int) -> int:
@@ -55,7 +55,7 @@ _CLUSTER_OPERATIONS = _bits(5, 7, 8, 9, 10, 11, 12)
 
 
 class ClusterApis:
-    """Handles requests about the cluster.
+    """Handles ApiVersions, Metadata, FindCoordinator and DescribeCluster.
 
     `served` are the broker's versions by API key; `features` are the finalized levels by name, 0 for none.
     """
@@ -69,9 +69,10 @@ class ClusterApis:
         self._features = {name: level for name, level in features.items() if level}
         self._leadership: object = None
         self._partitions: list[MetadataResponsePartition] = []
-        """The partitions of the largest topic that was described: those of the others are the first of them."""
+        """Descriptions of partitions 0, 1, 2 …, as many as the largest topic described so far has. A partition's
+        description depends only on its index, so smaller topics use the beginning of this list."""
         self._first_partitions: dict[int, list[MetadataResponsePartition]] = {}
-        """The first so many partitions, by their number."""
+        """For each number of partitions, the beginning of `_partitions` with that length."""
         self._replicas: dict[tuple[int, ...], tuple[list[int], list[int], list[int]]] = {}
 
     def handlers(self) -> dict[int, RequestHandler]:
@@ -111,9 +112,10 @@ class ClusterApis:
         )
 
     def _refuse_client(self, request: ApiVersionsRequest, version: int) -> ErrorCode | None:
-        """The error of software names that Kafka does not allow, or of a client that means another broker (KIP-1242).
+        """The error of an ApiVersions request, or None. Refused are a client software name or version that Kafka does
+        not allow, and a cluster id or node id of another broker (KIP-1242).
 
-        Cluster id and node id come together, or not at all.
+        Cluster id and node id must be given together, or not at all.
         """
         names = (request.client_software_name, request.client_software_version)
         if version >= 3 and not all(_SOFTWARE_NAME.fullmatch(name) for name in names):
@@ -127,7 +129,8 @@ class ClusterApis:
         return None if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED
 
     def metadata(self, request: MetadataRequest, exchange: Exchange) -> Turns:
-        """Unknown topics are created if settings and request allow it; the response waits until they are durable.
+        """Answer a Metadata request. Unknown topics are created if settings and request allow it; the response waits
+        until their creation is durable.
 
         A topic that is named twice is returned once, as in Kafka.
         """
@@ -171,7 +174,7 @@ class ClusterApis:
         exchange.respond_when_durable(response, self._state.when_durable)
 
     def _may_create(self, wanted: list[MetadataRequestTopic], request: MetadataRequest) -> bool:
-        """Whether missing topics are created: none of them if they are too many for one request."""
+        """Whether missing topics may be created; False for all of them if the request names too many."""
         settings = self._state.settings
         if not (request.allow_auto_topic_creation and settings.auto_create_topics_enable):
             return False
@@ -179,7 +182,7 @@ class ClusterApis:
         return missing <= 1 or missing * (1 + settings.num_partitions) <= MAX_CREATION_RECORDS
 
     def _create_missing(self, wanted: list[MetadataRequestTopic], exchange: Exchange) -> None:
-        """Create those of the topics that do not exist and may."""
+        """Create those of the wanted topics that do not exist, if the request and the settings allow it."""
         events: dict[str, TopicCreated] = {}
         for name in [each.name for each in wanted if each.name is not None and each.topic_id == NO_UUID]:
             is_new = name not in self._state.topics and metric_name_of(name) not in events
@@ -214,7 +217,8 @@ class ClusterApis:
         )
 
     def _describe_partitions(self, count: int) -> list[MetadataResponsePartition]:
-        """Partitions 0 to `count` - 1 of any topic, kept until leaders change: clients with many topics poll them."""
+        """Descriptions of partitions 0 to `count` - 1, equal for all topics. They are cached until leaders change,
+        because clients with many topics poll them."""
         self._forget_if_leaders_changed()
         if count not in self._first_partitions:
             self._extend_partitions(count)
@@ -222,7 +226,8 @@ class ClusterApis:
         return self._first_partitions[count]
 
     def _prepare_partitions(self, count: int) -> Turns:
-        """Make what `_describe_partitions` needs for a topic with many partitions, in turns."""
+        """Extend the cache that `_describe_partitions` uses to `count` partitions, in turns, for a topic with many
+        partitions."""
         while True:
             self._forget_if_leaders_changed()
             begin = len(self._partitions)
@@ -252,7 +257,8 @@ class ClusterApis:
         )
 
     def _replicas_of(self, replicas: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
-        """All of these replicas, those in sync, and those offline: the same lists for all partitions that have them."""
+        """The lists of replicas, in-sync replicas and offline replicas of a partition. Partitions with equal replicas
+        share the same list objects."""
         if replicas not in self._replicas:
             self._replicas[replicas] = (
                 list(replicas),
@@ -317,14 +323,16 @@ class ClusterApis:
 
 
 def _place_in_metadata(topic: MetadataResponseTopic) -> int:
-    """Kafka answers unknown topic ids first, then the topics that exist, then other errors."""
+    """Sort key of a topic in the Metadata response: Kafka puts unknown topic ids first, then existing topics, then
+    other errors."""
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
         return 0
     return 2 if topic.error_code else 1
 
 
 def _no_endpoints(endpoint_type: int) -> DescribeClusterResponse:
-    """The response to a client that asks a broker for controllers, or for what does not exist (KIP-919)."""
+    """The error response to a DescribeCluster that asks a broker for controllers, or for an endpoint type that does not
+    exist (KIP-919)."""
     if endpoint_type == _CONTROLLERS:
         code, text = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker; controllers do not listen here."
     else:
@@ -333,5 +341,6 @@ def _no_endpoints(endpoint_type: int) -> DescribeClusterResponse:
 
 
 def _no_coordinator(key: str, code: ErrorCode, text: str = "") -> Coordinator:
-    """Since v4 Kafka has a text for an unknown type only; where there is none, it is empty, not null."""
+    """The FindCoordinator entry of a key without a coordinator. Since v4 Kafka sends an error text for an unknown key
+    type only, and otherwise an empty text, not null."""
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=text)

@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
+"""Handlers of requests about settings: DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -44,9 +44,10 @@ _TOPIC, _BROKER, _GROUP = 2, 4, 32
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _STEPS_OF_REFUSAL = 20
-"""A refusal looks for a similar name."""
+"""Steps that a refused entry costs, because the search for a similar setting name takes long."""
 _Rows: TypeAlias = dict[tuple[int, frozenset[tuple[str, str]]], list[DescribeConfigsResourceResult]]
-"""The settings of a resource by its type and its own settings."""
+"""The described settings of resources. The key is the resource type with the resource's own settings, on which the rows
+depend."""
 
 
 class ConfigApis:
@@ -70,7 +71,8 @@ class ConfigApis:
         }
 
     def describe_configs(self, request: DescribeConfigsRequest, exchange: Exchange) -> Turns:
-        """Resources with the same settings share their rows: a request may name one many times, or many like it."""
+        """Describe the settings of each resource. Resources with the same settings share their rows, because a request
+        may name one resource, or many similar ones, many times."""
         rows: _Rows = {}
         results = []
         for resource in request.resources:
@@ -105,7 +107,7 @@ class ConfigApis:
         return DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=configs)
 
     def _rows_of(self, resource_type: int, own: dict[str, str]) -> list[DescribeConfigsResourceResult]:
-        """All settings of a topic that has set these itself, of a group, or of this broker."""
+        """All settings of one resource: a topic with its own settings `own`, a group, or this broker."""
         if resource_type == _TOPIC:
             return [
                 _row(setting, _SOURCE_TOPIC if setting.name in own else None, read_only=False)
@@ -146,7 +148,8 @@ class ConfigApis:
         exchange: Exchange,
         validate_only: bool,
     ) -> Generator[int, None, list[AlterConfigsResourceResponse]]:
-        """Change resource by resource. One that is named twice is changed by neither entry, as in Kafka."""
+        """Change the settings of each resource and return a result for each entry. Where several entries name the same
+        resource, all entries for that resource are refused, as in Kafka."""
         counts = Counter((each.resource_type, each.resource_name) for each in resources)
         results = []
         for each in resources:
@@ -222,7 +225,7 @@ class ConfigApis:
 
 
 def _check_entries(resource: AlterConfigsResource | IncrementalAlterConfigsResource, *, is_repeated: bool) -> None:
-    """Kafka's checks of a request to change settings."""
+    """Make the checks that Kafka makes of a request to change settings. Raises RequestError."""
     if is_repeated:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     counts = Counter(entry.name for entry in resource.configs)
@@ -268,7 +271,8 @@ def _row(setting: DescribedSetting, source: int | None, *, read_only: bool) -> D
 def _row_for_version(
     row: DescribeConfigsResourceResult, version: int, *, with_synonym: bool
 ) -> DescribeConfigsResourceResult:
-    """v0 says only whether a value is the default; later versions say where it comes from."""
+    """Adapt a described setting to the version of the response: v0 says only whether a value is the default, later
+    versions say where it comes from."""
     if version == 0:
         return replace(row, synonyms=[])
     if not with_synonym:

@@ -1,4 +1,6 @@
-"""Fetch: consumers read records, at once if there are enough, or else when more arrive or the wait time has passed."""
+"""Handler of Fetch, with which consumers read records. The response is sent at once if there are enough bytes, or else
+when enough bytes have arrived or the wait time has passed.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from regroup.server.net.turns import Turns
 from regroup.server.settings import BrokerSettings
 
 _RECORD_BATCHES_SINCE = 4
-"""Older fetches cannot return record batches of format 2."""
+"""Fetch version since which a response can contain record batches of format 2."""
 _BATCHES_PER_STEP = 100
 
 
@@ -34,7 +36,8 @@ class FetchApis:
     def __init__(self, finder: PartitionFinder, settings: BrokerSettings, max_response_bytes: int) -> None:
         self._finder = finder
         self._max_bytes = min(settings.fetch_max_bytes, max_response_bytes // 8 * 7)
-        """Of records; the rest of the response is for all else."""
+        """The most bytes of records in a response. The other eighth of the response limit is for everything else in
+        it."""
 
     def handlers(self) -> dict[int, RequestHandler]:
         return {FetchRequest.api_key: self.fetch}
@@ -48,7 +51,7 @@ class FetchApis:
 
 @dataclass(slots=True)
 class _PartitionResult:
-    """The response for one partition, its records still apart."""
+    """The response for one partition, with its record batches as a list: they are joined when the response is sent."""
 
     response: PartitionData
     batches: list[bytes] = field(default_factory=list)
@@ -56,18 +59,20 @@ class _PartitionResult:
 
 @dataclass(slots=True, eq=False)
 class _AwaitedPartition:
-    """A partition that may grow while a fetch waits, and how much of it has been counted."""
+    """A partition that a waiting fetch listens to, and how many bytes of its records have been counted towards
+    `min_bytes`."""
 
     topic: FetchTopic
     wanted: FetchPartition
     log: PartitionLog
     counted_before: int
-    """The offset behind the last batch that was counted."""
+    """The offset of the next record to count: records below it are counted already."""
     counted_bytes: int
     on_growth: Callable[[], None]
 
     def count(self, *, read_committed: bool) -> int:
-        """Count the batches that are new, of which only `partition_max_bytes` matter, and return their bytes."""
+        """Count the batches that were appended since the last count, and return their bytes. In all at most
+        `partition_max_bytes` of the partition are counted."""
         remaining = self.wanted.partition_max_bytes - self.counted_bytes
         if remaining <= 0:
             return 0
@@ -80,8 +85,8 @@ class _AwaitedPartition:
 
 
 class PendingFetch:
-    """A fetch without a response. It reads at its start, and once more when its partitions have grown enough, when one
-    of them is in error, or when its wait time has passed.
+    """A Fetch that has no response yet. It reads its partitions at the start, and once more when its partitions have
+    grown enough, when one of them is in error, or when its wait time has passed.
 
     While it waits, it looks only at the partition that grows: a fetch may name thousands, and many fetches may wait.
     """
@@ -98,7 +103,8 @@ class PendingFetch:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> Turns:
-        """Read, and respond or begin to wait."""
+        """Read all partitions. Respond if there are enough bytes, an error or no wait time; otherwise start the timer
+        of `max_wait_ms` and listen to the partitions."""
         results: list[list[_PartitionResult]] = []
         yield from self._read(results)
         if self._is_enough(results) or self._request.max_wait_ms <= 0:
@@ -114,7 +120,8 @@ class PendingFetch:
                 yield 1
 
     def _await(self, topic: FetchTopic, wanted: FetchPartition, result: _PartitionResult) -> None:
-        """Listen to a partition. It may have grown since it was read, or be in error by now."""
+        """Listen to a partition for new records. Check it at once, since it may have grown, or have an error, since it
+        was read."""
         try:
             log = self._find_log(topic, wanted.partition)
         except RequestError:
@@ -134,7 +141,8 @@ class PendingFetch:
         self._on_growth(awaited)
 
     def _on_growth(self, awaited: _AwaitedPartition) -> None:
-        """More records may be readable, or the log may have another leader epoch, or be gone."""
+        """Called when a partition's log has changed. End the wait if the fetch has enough bytes now, or if the
+        partition has an error, such as another leader epoch or a deleted topic."""
         wanted = awaited.wanted
         try:
             log = self._find_log(awaited.topic, wanted.partition, wanted.current_leader_epoch)
@@ -149,7 +157,8 @@ class PendingFetch:
             self._end_wait()
 
     def _end_wait(self) -> None:
-        """Read once more, and respond with what there is."""
+        """Stop waiting, read all partitions once more, and respond with what there is, even if it is less than
+        `min_bytes`."""
         if self._is_waiting:
             self._stop()
             self._exchange.work(self._read_and_respond())
@@ -166,7 +175,8 @@ class PendingFetch:
         return self._finder.find_log(self._finder.find_topic(topic.topic, topic.topic_id), index, known_epoch)
 
     def _is_enough(self, results: list[list[_PartitionResult]]) -> bool:
-        """Kafka also responds at once to an error, and to a request without partitions."""
+        """Whether the fetch can be answered now: it has `min_bytes`, a partition in error, or no partitions. Kafka does
+        the same."""
         partitions = [each for topic in results for each in topic]
         size_bytes = sum(len(batch) for each in partitions for batch in each.batches)
         has_error = any(each.response.error_code for each in partitions)
@@ -192,8 +202,8 @@ class PendingFetch:
         self._exchange.respond(FetchResponse(responses=responses))
 
     def _read(self, results: list[list[_PartitionResult]]) -> Turns:
-        """Fill in the results by topic and partition, in the order of the request. The first partition with records
-        gets at least one batch, however large."""
+        """Read all partitions and add their results to `results`, a list of partition results for each topic, in the
+        order of the request. The first partition with records gets at least one batch, however large."""
         remaining_bytes, is_first = self._max_bytes, True
         for topic in self._request.topics:
             of_topic: list[_PartitionResult] = []
@@ -238,7 +248,8 @@ class PendingFetch:
 
 
 def _without_repetitions(request: FetchRequest) -> FetchRequest:
-    """The request with each partition once, as Kafka reads it: the last entry counts, at the place of the first."""
+    """The request with each partition once, as Kafka reads it: of repeated entries the last one counts, and it stands
+    at the place of the first."""
     if len(request.topics) <= 1 and sum(len(topic.partitions) for topic in request.topics) <= 1:
         return request
     topics: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}

@@ -1,4 +1,4 @@
-"""The offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete."""
+"""Handlers of requests about the offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -38,17 +38,18 @@ from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.image import Topic
 from regroup.server.cluster.state import ClusterState
-from regroup.server.limits import MAX_COMMITTED_PARTITIONS
+from regroup.server.limits import MAX_COMMITTED_PARTITIONS, MAX_PIPELINED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 from regroup.server.responses.partitions import every_partition
 
 _TOPIC_IDS_SINCE = 10
-"""Version in which OffsetCommit and OffsetFetch name topics by id."""
+"""Version since which OffsetCommit and OffsetFetch name topics by id."""
 
 
 class GroupOffsetApis:
-    """Turns requests into commands. Partitions that do not exist get their error here, and are in no command."""
+    """Turns OffsetCommit, OffsetFetch and OffsetDelete into commands. Partitions that do not exist get their error here
+    and are in no command."""
 
     def __init__(self, state: ClusterState, groups: BrokerGroups) -> None:
         self._state = state
@@ -62,7 +63,8 @@ class GroupOffsetApis:
         }
 
     def commit_offsets(self, request: OffsetCommitRequest, exchange: Exchange) -> None:
-        """A request without existing partitions is not submitted, so it is answered even for an unknown member.
+        """Submit an OffsetCommit. A request that names no existing partition is answered without the coordinator, so
+        also for an unknown member.
 
         Since v10 topics are named by id.
         """
@@ -97,13 +99,16 @@ class GroupOffsetApis:
 
         if command.offsets:
             self._groups.submit(command, on_response, exchange.cause)
+            if len(command.offsets) <= MAX_PIPELINED_PARTITIONS:
+                exchange.allow_next()
         else:
             on_response(OffsetCommitResponse(topics=[]))
 
     def fetch_offsets(self, request: OffsetFetchRequest, exchange: Exchange) -> Turns:
-        """Since v8 a request may name several groups, and since v10 topics by id.
+        """Answer an OffsetFetch. Since v8 a request may name several groups, and since v10 it names topics by id.
 
-        A group whose offsets are all wanted is asked once, however often it is named.
+        If all offsets of a group are wanted, the coordinator is asked once, even if the request names the group several
+        times.
         """
         groups = request.groups if exchange.version >= 8 else [_single_group(request)]
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
@@ -140,19 +145,21 @@ class GroupOffsetApis:
         return submit_all(self._groups, keys, command, on_responses, exchange.cause)
 
     def _name_of(self, topic: OffsetFetchRequestTopics, *, is_by_id: bool) -> str | None:
-        """The topic's name, which need not exist; None for an unknown topic id."""
+        """The name of a requested topic, which need not exist; None for an unknown topic id."""
         if not is_by_id:
             return topic.name
         known = self._state.find_topic("", topic.topic_id)
         return known.name if known else None
 
     def _with_ids(self, fetched: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
-        """The group without topics that do not exist any more, the others with their ids."""
+        """The fetched offsets of a group with topic ids in place of names. Topics that do not exist any more are left
+        out."""
         known = [(topic, self._state.find_topic(topic.name, NO_UUID)) for topic in fetched.topics]
         return replace(fetched, topics=[replace(topic, topic_id=each.id_bytes) for topic, each in known if each])
 
     def delete_offsets(self, request: OffsetDeleteRequest, exchange: Exchange) -> None:
-        """An error of the group replaces those of partitions (behaviour `offset-delete.unknown-partition`)."""
+        """Answer an OffsetDelete. If the group has an error, it replaces the errors of partitions (behaviour
+        `offset-delete.unknown-partition`)."""
         requested, existing = RequestedPartitions(), dict[str, dict[int, None]]()
         for topic in request.topics:
             known = self._state.find_topic(topic.name, NO_UUID)
@@ -175,7 +182,8 @@ class GroupOffsetApis:
 def collect_offsets(
     state: ClusterState, topics: Iterable[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic], *, is_by_id: bool
 ) -> tuple[RequestedPartitions, list[c.RequestedOffset]]:
-    """What a commit names, and the offsets of its existing partitions. With `is_by_id` topics are named by id."""
+    """The partitions that a commit names, with the errors of those that do not exist; and the offsets to commit in
+    those that do. With `is_by_id` topics are named by id."""
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
     for topic in topics:
@@ -188,7 +196,7 @@ def collect_offsets(
 def _requested_offsets(
     topic: Topic | None, partitions: Iterable[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition]
 ) -> Iterator[c.RequestedOffset]:
-    """The offsets to commit in partitions of one topic; an unknown one has none."""
+    """The offsets to commit in partitions of one topic; nothing if the topic is unknown (None)."""
     for each in partitions:
         if topic is not None:
             yield c.RequestedOffset(
@@ -204,7 +212,8 @@ def _requested_offsets(
 def codes_in_order(
     topics: Iterable[OffsetCommitResponseTopic | TxnOffsetCommitResponseTopic],
 ) -> Callable[[str, int], int]:
-    """Returns the codes of a commit one after another: the partitions of a topic are in the order of the request."""
+    """A function that returns the error code of one partition, given topic name and index. It must be called for the
+    partitions of each topic in the order of the request, and ignores the index."""
     codes = {topic.name: iter([each.error_code for each in topic.partitions]) for topic in topics}
     return lambda name, _: next(codes[name])
 
@@ -212,7 +221,7 @@ def codes_in_order(
 def _partitions_of(
     group: OffsetFetchRequestGroup, topic_names: Sequence[str | None]
 ) -> dict[str, tuple[int, ...]] | None:
-    """The requested partitions by topic name, without unknown topic ids; None asks for all.
+    """The partitions to fetch by topic name; None if the request asks for all. Topics with an unknown id are left out.
 
     A request may name a topic several times.
     """
@@ -228,7 +237,8 @@ def _partitions_of(
 def _as_requested(
     wanted: OffsetFetchRequestGroup, topic_names: Sequence[str | None], fetched: OffsetFetchResponseGroup
 ) -> OffsetFetchResponseGroup:
-    """The group with an entry for each topic of the request, those with an unknown id at the end."""
+    """The fetched offsets as the request asked for them: an entry for each of its topics, and topics with an unknown id
+    at the end."""
     if fetched.error_code or wanted.topics is None:
         return fetched
     offsets = {topic.name: {each.partition_index: each for each in topic.partitions} for topic in fetched.topics}
@@ -244,7 +254,7 @@ def _as_requested(
 
 
 def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """The group of a request up to v7, as later versions name it."""
+    """An OffsetFetch request up to v7, which names one group, in the form of a group entry of later versions."""
     topics = request.topics
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
@@ -255,7 +265,7 @@ def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _single_group_response(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """The response about one group up to v7."""
+    """The OffsetFetch response up to v7, which is about one group."""
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -284,7 +294,7 @@ def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:
 
 
 def _complete_delete(requested: RequestedPartitions, response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-    """The coordinator's codes, and those of partitions that do not exist."""
+    """The OffsetDelete response with the coordinator's error codes and those of partitions that do not exist."""
     found = {
         (topic.name, each.partition_index): each.error_code for topic in response.topics for each in topic.partitions
     }

@@ -1,4 +1,4 @@
-"""The order in which Kafka answers a request about several groups: by their partitions of `__consumer_offsets`.
+"""The order of groups in Kafka's responses about several groups: by their partitions of `__consumer_offsets`.
 
 Kafka collects the groups of each partition in a hash map, and the partitions have its order.
 """
@@ -10,14 +10,16 @@ from regroup.protocol.java_order import in_hash_map_order, java_partition_hash
 
 
 def in_order_of_partitions(group_ids: Iterable[str], partition_of: Callable[[str], int]) -> list[str]:
-    """The groups of one partition stand together, in the order of the request: so DescribeGroups has them."""
+    """The group ids in the order of Kafka's DescribeGroups response: groups of the same partition stand together, and
+    among themselves keep the order of the request. Repeated ids stay."""
     return [group_id for groups in _by_partition(group_ids, partition_of) for group_id in groups]
 
 
 def distinct_in_order_of_partitions(
     group_ids: Iterable[str], partition_of: Callable[[str], int], hash_code: Callable[[str], int]
 ) -> list[str]:
-    """The groups of one partition are a hash set: so DeleteGroups has them."""
+    """The group ids in the order of Kafka's DeleteGroups response: groups of the same partition stand together, in the
+    order of a Java hash set. Repeated ids are dropped."""
     by_partition = _by_partition(group_ids, partition_of)
     return [group_id for groups in by_partition for group_id in in_hash_map_order(dict.fromkeys(groups), hash_code)]
 

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the requests of administrators about groups.
+"""Handlers of group requests: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ListGroups, DescribeGroups, DeleteGroups.
 
 API versions end here: a command says what its client supports, and a response is adapted to the version of the request.
 """
@@ -45,11 +45,12 @@ from regroup.server.net.turns import Turns
 _STEPS_OF_HELD_RESPONSE: Final = 20
 _Key = TypeVar("_Key", bound=Hashable)
 GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Kafka's numbers of what a client may do with a group: read, delete, describe, describe and alter configs."""
+"""The `authorized_operations` bit field of a described group: bits 3, 6, 8, 10 and 11 (read, delete, describe, describe
+configs, alter configs)."""
 
 
 class GroupApis:
-    """Turns requests into commands, and the coordinator's results into responses."""
+    """Turns group requests into commands for the coordinator, and its results into responses."""
 
     def __init__(self, state: ClusterState, groups: BrokerGroups) -> None:
         self._state = state
@@ -67,7 +68,8 @@ class GroupApis:
         }
 
     def join_group(self, request: JoinGroupRequest, exchange: Exchange) -> None:
-        """A new member's id is the client id or the instance id, even an empty one, and a random UUID, as in Kafka."""
+        """Submit a JoinGroup. The id of a new member is its instance id or client id, even an empty one, followed by a
+        random UUID, as in Kafka."""
         client_id, instance_id = exchange.header.client_id or "", request.group_instance_id
         has_rebalance_timeout = exchange.version >= 1
         command = c.JoinGroup(
@@ -131,7 +133,7 @@ class GroupApis:
         self._groups.submit(command, on_response, exchange.cause)
 
     def leave_group(self, request: LeaveGroupRequest, exchange: Exchange) -> None:
-        """Up to v2 one member leaves, and its error code is that of the response."""
+        """Submit a LeaveGroup. Up to v2 it names one member, whose error code becomes that of the response."""
         has_members = exchange.version >= 3
         members = tuple(
             c.LeavingMember(each.member_id, each.group_instance_id, each.reason or "") for each in request.members
@@ -167,7 +169,8 @@ class GroupApis:
         yield from submit_all(self._groups, group_ids, command, on_responses, exchange.cause)
 
     def list_groups(self, request: ListGroupsRequest, exchange: Exchange) -> Turns:
-        """Filters ignore case; an unknown state or type selects no group (behaviour `list.state-filter`)."""
+        """List groups. The filters of state and type ignore case; an unknown state or type selects no group (behaviour
+        `list.state-filter`)."""
         if code := self._groups.refusal:
             exchange.respond(ListGroupsResponse(error_code=code))
             return
@@ -192,7 +195,7 @@ class GroupApis:
         exchange.respond(ListGroupsResponse(groups=groups))
 
     def delete_groups(self, request: DeleteGroupsRequest, exchange: Exchange) -> Turns:
-        """Delete each group once, however often it is named."""
+        """Delete the named groups. A group that is named several times is deleted once."""
 
         def command(group_id: str) -> c.DeleteGroup:
             return c.DeleteGroup(group_id=group_id, at_ms=self._state.now_ms())
@@ -208,7 +211,7 @@ class GroupApis:
 
 
 def _of_each(function: Callable[[str], int], group_ids: Sequence[str]) -> Generator[int, None, dict[str, int]]:
-    """The value of each group, in turns: the hash of a long id takes long."""
+    """The result of `function` for each group id, computed in turns, because the hash of a long id takes long."""
     values = {}
     for group_id in group_ids:
         if group_id not in values:
@@ -247,7 +250,8 @@ def submit_all(
 
 
 def _entries(response: Any) -> int:
-    """The members of a described group and the topics assigned to them, or the partitions of fetched offsets."""
+    """The entries in the response about one group, which determine the steps it costs: members and their assigned
+    topics, or partitions with offsets."""
     if isinstance(response, DescribedGroup):
         return len(response.members)
     if isinstance(response, DescribedConsumerGroup):
@@ -261,7 +265,8 @@ def _entries(response: Any) -> int:
 
 
 def _missing_as_error(group: DescribedGroup) -> DescribedGroup:
-    """Since v6 a group that does not exist, or is not classic, is an error (KIP-1043)."""
+    """The description of a group that does not exist, or is not classic, as an error, which it is since DescribeGroups
+    v6 (KIP-1043)."""
     if group.error_code or group.group_state != "Dead":
         return group
     text = group.error_message or f"Group {group.group_id} not found."

@@ -1,4 +1,4 @@
-"""The offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
+"""Handlers of requests about the offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
 from collections import Counter
 from itertools import islice
@@ -38,7 +38,8 @@ _SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIES
 
 
 class ListedOffset(NamedTuple):
-    """An offset with its record's timestamp; -1 where there is none."""
+    """The result of ListOffsets for a partition. The timestamp is -1 if the offset was not found by time; all fields
+    are -1 if no record was found."""
 
     timestamp_ms: int = -1
     offset: int = -1
@@ -46,7 +47,7 @@ class ListedOffset(NamedTuple):
 
 
 class OffsetApis:
-    """Handles requests about offsets."""
+    """Handles ListOffsets, OffsetForLeaderEpoch and DeleteRecords."""
 
     def __init__(self, finder: PartitionFinder) -> None:
         self._finder = finder
@@ -62,7 +63,8 @@ class OffsetApis:
         return self._finder.find_log(self._finder.find_topic(topic), index, known_epoch)
 
     def list_offsets(self, request: ListOffsetsRequest, exchange: Exchange) -> Turns:
-        """A partition that the request names twice is refused, as in Kafka; each search may take long."""
+        """Answer a ListOffsets in turns, since each search may take long. A partition that the request names twice is
+        refused, as in Kafka."""
         read_committed = request.isolation_level == READ_COMMITTED
         counts = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
         topics = []
@@ -82,7 +84,8 @@ class OffsetApis:
         exchange.respond(ListOffsetsResponse(topics=topics))
 
     def _steps_of_search(self, topic: str, wanted: ListOffsetsPartition) -> int:
-        """One, and more for a search by time: through all batches, and through the records of one of them."""
+        """The steps that the search for a partition costs. A search by time looks through all batches, and through the
+        records of one of them, and costs more than one step."""
         if wanted.timestamp in (LATEST, EARLIEST):
             return 1
         try:
@@ -153,7 +156,8 @@ class OffsetApis:
 
 
 def find_offset(log: PartitionLog, timestamp: int, before: int) -> ListedOffset:
-    """The offset of a timestamp; negative timestamps are Kafka's names such as LATEST."""
+    """The offset for the `timestamp` of a ListOffsets request, among records below offset `before`. Negative timestamps
+    are Kafka's special values, such as -1 for LATEST."""
     if timestamp == LATEST:
         return ListedOffset(-1, before, log.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -168,8 +172,8 @@ def find_offset(log: PartitionLog, timestamp: int, before: int) -> ListedOffset:
 
 
 def _find_in_batch(batch: StoredBatch, timestamp_ms: int) -> ListedOffset:
-    """The first record of a batch at this time or later; the first record at all, if the batch is compressed, or if it
-    is not among the first MAX_SCANNED_RECORDS.
+    """The first record of a batch with this timestamp or a later one. If the batch is compressed, or the record is not
+    among its first MAX_SCANNED_RECORDS, the first record of the batch.
 
     A consumer that starts there reads some older records first, and misses none.
     """
@@ -188,6 +192,7 @@ def _find_in_batch(batch: StoredBatch, timestamp_ms: int) -> ListedOffset:
 
 
 def old_style_offsets(log: PartitionLog, timestamp: int, max_offsets: int) -> list[int]:
-    """The offsets of ListOffsets v0: where segments before a time begin, newest first. Our logs have one segment."""
+    """The offsets of a ListOffsets v0 response, newest first, at most `max_offsets`: for LATEST the high watermark,
+    then the start of the log, which here has one segment."""
     newest = [log.high_watermark] if timestamp == LATEST else []
     return list(dict.fromkeys([*newest, log.log_start_offset]))[: max(0, max_offsets)]

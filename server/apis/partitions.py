@@ -1,4 +1,4 @@
-"""Topics and partitions as requests name them."""
+"""Finds the topics and partition logs that a request names."""
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID
@@ -12,7 +12,8 @@ READ_COMMITTED = 1
 
 
 class PartitionFinder:
-    """Finds topics, and the logs of the partitions that one broker leads. Raises RequestError with Kafka's code."""
+    """Finds topics, and the logs of the partitions that one broker leads. Raises RequestError with Kafka's error
+    code."""
 
     def __init__(self, state: ClusterState, node_id: int) -> None:
         self._state = state
@@ -27,7 +28,8 @@ class PartitionFinder:
         return topic
 
     def find_log(self, topic: Topic, index: int, known_epoch: int = -1) -> PartitionLog:
-        """The log of a partition. `known_epoch` is the leader epoch that the client knows, or -1."""
+        """The log of a partition. `known_epoch` is the leader epoch that the client has in its metadata, or -1 for no
+        check."""
         if not 0 <= index < topic.partitions:
             raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if self._state.leader_of(index) != self._node_id:

@@ -1,4 +1,4 @@
-"""Produce: clients append records to partitions."""
+"""Handler of Produce, with which clients append records to partitions."""
 
 from collections.abc import Generator
 
@@ -25,7 +25,7 @@ from regroup.server.net.turns import Turns
 
 _ABORTABLE_SINCE = 11
 _ADDS_PARTITIONS_SINCE = 12
-"""Since Produce v12 a transactional write adds its partition to the transaction (KIP-890)."""
+"""Produce version since which a transactional write itself adds its partition to the transaction (KIP-890)."""
 
 
 class ProduceApis:
@@ -114,7 +114,8 @@ class ProduceApis:
         log: PartitionLog,
         exchange: Exchange,
     ) -> None:
-        """Refuse a write outside the transaction, with a code that a producer of this version knows."""
+        """Check that a write belongs to the producer's open transaction; since v12, add its partition to the
+        transaction first. Raises RequestError with an error code that a producer of this request version can handle."""
         if transactional_id is None:
             raise RequestError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         producer = ProducerIdentity(transactional_id, header.producer_id, header.producer_epoch)

@@ -1,4 +1,5 @@
-"""The partitions that a request about offsets names, in the order and shape in which Kafka answers them.
+"""The partitions that an offset commit or offset deletion names, and the response with their error codes in Kafka's
+order.
 
 What does not exist is refused here and comes first in the response, by topic; what exists is for the coordinator, whose
 codes follow. A topic that is named several times has one entry, unless the request names nothing that is refused: then
@@ -12,7 +13,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster.image import Topic
 
 TopicKey: TypeAlias = str | bytes
-"""The topic as request and response name it: by name or by id."""
+"""A topic as request and response name it: by name (str) or by id (bytes)."""
 
 
 class PartitionWithIndex(Protocol):
@@ -26,14 +27,15 @@ Partition = TypeVar("Partition", bound=PartitionWithIndex)
 
 
 class AnsweredTopic(NamedTuple):
-    """An entry of the response: partition indexes with their error codes."""
+    """A topic in the response, with its partition indexes and their error codes."""
 
     key: TopicKey
     codes: list[tuple[int, int]]
 
 
 class RequestedPartitions:
-    """Collects what a request names, and then puts the codes of its response together."""
+    """Collects the topics and partitions that a request names, and then makes the topics of the response from the error
+    codes."""
 
     def __init__(self) -> None:
         self._refused: dict[TopicKey, list[tuple[int, int]]] = {}
@@ -42,7 +44,8 @@ class RequestedPartitions:
     def add(
         self, key: TopicKey, topic: Topic | None, partitions: Sequence[Partition], *, unknown: ErrorCode
     ) -> list[Partition]:
-        """Add an entry of the request; returns its existing partitions. `unknown` is the error of an unknown topic."""
+        """Add a topic of the request and return its partitions that exist. The others get an error; `unknown` is the
+        error code if the topic itself does not exist (None)."""
         if topic is None:
             self._refuse(key, partitions, unknown)
             return []
@@ -59,8 +62,8 @@ class RequestedPartitions:
         codes += [(each.partition_index, code) for each in partitions]
 
     def answer(self, code_of: Callable[[str, int], int]) -> Iterator[AnsweredTopic]:
-        """The entries of the response. `code_of` returns the coordinator's code of a partition, given the topic's name;
-        it is called once for each existing partition, in the order of the request."""
+        """The topics of the response. `code_of` returns the coordinator's error code for a partition, given topic name
+        and index. It is called once for each existing partition, in the order of the request."""
         answered = [
             AnsweredTopic(key, [(index, code_of(topic.name, index)) for index in indexes])
             for key, topic, indexes in self._existing

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions."""
+"""Handlers of requests about topics: CreateTopics, DeleteTopics, CreatePartitions."""
 
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -39,11 +39,12 @@ _SOURCE_TOPIC, _SOURCE_DEFAULT = 1, 5
 _UNKNOWN_TOPIC = "This server does not host this topic-partition."
 
 _DescribedConfigs: TypeAlias = dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]]
-"""All settings of a topic by its own settings, which most topics of a request share."""
+"""The described settings of topics. The key is a topic's own settings, which are equal for most topics of a request."""
 
 
 class TopicApis:
-    """Handles requests that create and delete topics. A response is sent once the topics' events are durable."""
+    """Handles CreateTopics, DeleteTopics and CreatePartitions. A response is sent once the topics' events are
+    durable."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -87,7 +88,8 @@ class TopicApis:
         exchange.respond_when_durable(CreateTopicsResponse(topics=results), self._state.when_durable)
 
     def _is_too_large(self, topics: Sequence[CreatableTopic]) -> bool:
-        """Whether Kafka's controller would write too many records, or too many partitions are named in all."""
+        """Whether the request is too large: Kafka's controller would write more records than it allows at once, or more
+        partitions are named than that."""
         if sum(map(self._partition_count, topics)) > MAX_CREATION_RECORDS:
             return True
         records = {each.name: 1 + len(each.configs) + self._partition_count(each) for each in topics}
@@ -97,13 +99,15 @@ class TopicApis:
         return sum(records[name] for name in new) > MAX_CREATION_RECORDS
 
     def _partition_count(self, topic: CreatableTopic) -> int:
-        """The partitions that a request asks for."""
+        """The number of partitions with which a topic is to be created: from the request, its replica assignment, or
+        the settings."""
         if topic.assignments:
             return len(topic.assignments)
         return self._state.settings.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
 
     def _check_topic(self, topic: CreatableTopic, events: dict[str, TopicCreated]) -> None:
-        """Kafka's checks, in its order."""
+        """Make Kafka's checks of a topic to create, in Kafka's order. Raises RequestError. `events` are the topics of
+        the same request that passed."""
         if topic.name in self._state.topics:
             raise RequestError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         twin = events.get(metric_name_of(topic.name))
@@ -153,7 +157,7 @@ class TopicApis:
     def _create(
         self, topic: CreatableTopic, events: dict[str, TopicCreated], described: "_DescribedConfigs"
     ) -> CreatableTopicResult:
-        """The result of the creation, whose event is added to the others."""
+        """The result of creating a topic. Its event, if it may be created, is added to `events`."""
         settings = self._state.settings
         partitions = self._partition_count(topic)
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
@@ -193,7 +197,8 @@ class TopicApis:
         exchange.respond_when_durable(DeleteTopicsResponse(responses=results), self._state.when_durable)
 
     def _by_topic(self, states: Sequence[DeleteTopicState]) -> Generator[int, None, list[list[DeleteTopicState]]]:
-        """The entries of a request, those together that mean the same topic, by its name or by its id."""
+        """The entries of a DeleteTopics request in lists: entries that mean the same topic, by name or by id, are in
+        the same list."""
         by_topic: dict[object, list[DeleteTopicState]] = {}
         for state in states:
             known = self._state.find_topic(state.name or "", state.topic_id)
@@ -205,7 +210,8 @@ class TopicApis:
     def _delete(
         self, states: Sequence[DeleteTopicState], exchange: Exchange, events: list[TopicDeleted]
     ) -> DeletableTopicResult:
-        """The result of the deletion, whose event is added to the others. A topic that is named twice stays."""
+        """The result of deleting a topic. Its event, if it may be deleted, is added to `events`. A topic that the
+        request names twice is not deleted."""
         state = next((each for each in states if each.name is not None), states[0])
         try:
             if len(states) > 1:

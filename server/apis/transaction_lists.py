@@ -1,4 +1,6 @@
-"""DescribeTransactions and ListTransactions: what administrators see of transactional producers (KIP-664)."""
+"""Handlers of DescribeTransactions and ListTransactions (KIP-664), and the compiler of RE2 patterns for these and for
+subscriptions.
+"""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -23,10 +25,10 @@ from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
 _TRANSIENT_STATES = frozenset({"Dead", "PrepareEpochFence"})
-"""States that Kafka knows by name, and in which no transaction is ever listed."""
+"""Names of transaction states that ListTransactions accepts as filters, although no transaction is listed in them."""
 
 _PROGRAM_SIZE_PER_STEP: Final = 500
-"""Instructions of a compiled pattern, times the characters of a text, that take about as long as a step."""
+"""How much matching one step may do: the instructions of a compiled pattern, times the characters of the text."""
 
 RE2_MISSING = "a pattern needs RE2: pip install google-re2"
 
@@ -38,7 +40,7 @@ class InvalidPattern(ValueError):
 
 
 class TransactionListApis:
-    """Answers for the transactional ids that this broker coordinates."""
+    """Answers DescribeTransactions and ListTransactions for the transactional ids that this broker coordinates."""
 
     def __init__(self, state: ClusterState, node_id: int) -> None:
         self._state = state
@@ -54,7 +56,8 @@ class TransactionListApis:
         return self._state.transaction_coordinator_id(transactional_id) == self._node_id
 
     def describe(self, request: DescribeTransactionsRequest, exchange: Exchange) -> Turns:
-        """A transaction that is named many times is described once, and stands in the response each time."""
+        """Describe transactions. A transactional id that the request names several times is looked up once and returned
+        each time."""
         described: dict[str, DescribedTransaction] = {}
         for transactional_id in request.transactional_ids:
             if transactional_id not in described:
@@ -86,7 +89,8 @@ class TransactionListApis:
         )
 
     def list(self, request: ListTransactionsRequest, exchange: Exchange) -> Turns:
-        """An unknown state selects nothing and is returned; the names of states are case-sensitive."""
+        """List transactions. A state filter that does not exist selects nothing and is returned as unknown; names of
+        states are case-sensitive."""
         known = {state.value for state in TransactionState} | _TRANSIENT_STATES
         unknown = [name for name in dict.fromkeys(request.state_filters) if name not in known]
         try:
@@ -118,7 +122,8 @@ class TransactionListApis:
         exchange.respond_when_durable(response, self._state.when_durable)
 
     def _has_lasted(self, transaction: Transaction, duration_filter: int) -> bool:
-        """Whether the transaction has been open for longer than the filter; a negative one selects every transaction.
+        """Whether the transaction has been open for longer than `duration_filter`, in milliseconds; a negative one
+        selects every transaction.
 
         As in Kafka a producer that has begun no transaction since it was initialized is older than any duration; so is
         here one whose transaction has ended.
@@ -128,10 +133,11 @@ class TransactionListApis:
 
 
 class CompiledPattern(NamedTuple):
-    """A regular expression, and how long it takes: the time of a match grows with the text and with the program."""
+    """A compiled regular expression, and how much time a match takes: it grows with the text and with the number of
+    instructions."""
 
     matches: Callable[[str], bool]
-    """Whether it matches a whole text."""
+    """Whether the expression matches a whole text."""
     program_size: int
 
     def steps_of_match(self, text: str) -> int:
@@ -139,7 +145,7 @@ class CompiledPattern(NamedTuple):
 
 
 def compile_pattern(pattern: str) -> CompiledPattern:
-    """Compile a pattern. Raises InvalidPattern.
+    """Compile a regular expression. Raises InvalidPattern.
 
     It has the syntax of RE2, as in Kafka, and takes a time that is linear in the text. Python's own regular expressions
     would let one of twenty characters occupy the broker for years. RE2 is not among the dependencies, because it has no
@@ -167,7 +173,7 @@ def compile_pattern(pattern: str) -> CompiledPattern:
 
 
 def _topics_of(transaction: Transaction) -> Iterator[TransactionTopic]:
-    """The partitions of an open transaction, by topic, in the order of Kafka's hash set."""
+    """The partitions of an open transaction, by topic. The topics have the order of Kafka's hash set."""
     partitions = [(topic, index) for topic, indexes in transaction.partitions.items() for index in indexes]
     by_topic: dict[str, list[int]] = {}
     for topic, index in in_hash_map_order(partitions, java_partition_hash):

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets that a producer commits as part of its transaction (KIP-98, KIP-447)."""
+"""Handler of TxnOffsetCommit: offsets that a producer commits as part of its transaction (KIP-98, KIP-447)."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ from regroup.server.responses.partitions import every_partition
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_GROUP_SINCE = 5
-"""Since v5 the commit itself adds the group to the transaction (KIP-890)."""
+"""TxnOffsetCommit version since which the commit itself adds the group to the transaction (KIP-890)."""
 _TOPIC_IDS_SINCE = 6
 _GROUP_ID_NOT_FOUND_SINCE = 6
 
@@ -42,7 +42,7 @@ class TransactionalOffsetApis:
         return {TxnOffsetCommitRequest.api_key: self.commit_offsets}
 
     def commit_offsets(self, request: TxnOffsetCommitRequest, exchange: Exchange) -> None:
-        """A request without existing partitions needs neither the transaction nor the group.
+        """Answer a TxnOffsetCommit. If none of its partitions exists, neither transaction nor group is checked.
 
         Since v6 topics are named by id (KIP-1319).
         """
@@ -80,7 +80,8 @@ class TransactionalOffsetApis:
         self._groups.submit(command, on_response, exchange.cause)
 
     def _check_transaction(self, request: TxnOffsetCommitRequest, exchange: Exchange) -> ErrorCode:
-        """The error of a commit outside the transaction: the end of the transaction would not reach its offsets."""
+        """The error code of a commit that does not belong to the producer's open transaction. Such offsets would stay
+        pending, because no end of a transaction reaches them."""
         producer = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
         partition = self._state.partition_of_group(request.group_id)
         if exchange.version >= _ADDS_GROUP_SINCE:
@@ -96,7 +97,8 @@ class TransactionalOffsetApis:
         return code
 
     def _epoch_of_writer(self, producer_id: int, partition: int) -> int | None:
-        """The epoch of the producer's open transaction, if it has written offsets into this partition of groups."""
+        """The producer epoch of the producer's open transaction, if it contains this partition of `__consumer_offsets`;
+        None if not."""
         has_written = any(
             producer_id in group.pending_transactional_offsets
             and self._state.partition_of_group(group.group_id) == partition
@@ -108,14 +110,15 @@ class TransactionalOffsetApis:
 
 
 def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
-    """Producers before v2 know no code for a group that is being loaded (behaviour
-    `txn-offset.loading-mapped-for-old-clients`)."""
+    """The error code as this request version may contain it: before v2 there is none for a group that is being loaded
+    (behaviour `txn-offset.loading-mapped-for-old-clients`)."""
     is_unknown = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOADING_SINCE
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_unknown else code
 
 
 def _response(requested: RequestedPartitions, code_of: Callable[[str, int], int]) -> TxnOffsetCommitResponse:
-    """The codes of existing partitions, and of those that do not exist."""
+    """The TxnOffsetCommit response, with the error codes of existing partitions from `code_of` and those of partitions
+    that do not exist."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(

@@ -1,4 +1,4 @@
-"""Transactional producers: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn."""
+"""Handlers of requests of transactional producers: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn."""
 
 from collections.abc import Callable
 
@@ -24,9 +24,10 @@ from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
 _BROKERS_ADD_SINCE = 4
-"""AddPartitionsToTxn up to v3 comes from producers; since v4 a request may name several transactions."""
+"""AddPartitionsToTxn version since which brokers send it, and a request may name several transactions. Up to v3
+producers send it."""
 _BUMPS_EPOCH_SINCE = 5
-"""Since EndTxn v5 each transaction has its own epoch (KIP-890)."""
+"""EndTxn version since which each transaction has its own producer epoch (KIP-890)."""
 _ABORTABLE_SINCE = 5
 
 
@@ -47,14 +48,16 @@ class TransactionApis:
         }
 
     def _check_id(self, transactional_id: str) -> ErrorCode | None:
-        """The error of a transactional id that is empty, or that another broker coordinates."""
+        """The error code of a transactional id that is empty or that another broker coordinates; None for a valid
+        one."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         is_here = self._state.transaction_coordinator_id(transactional_id) == self._node_id
         return None if is_here else ErrorCode.NOT_COORDINATOR
 
     def init_producer_id(self, request: InitProducerIdRequest, exchange: Exchange) -> None:
-        """Give an id to an idempotent producer, or an id and a new epoch to a transactional one."""
+        """Answer an InitProducerId: a new producer id for an idempotent producer, a producer id and a new epoch for a
+        transactional one."""
         producer = self._init_producer(request, exchange)
         if isinstance(producer, ErrorCode):
             code = _code_for_version(producer, exchange.version, fenced_since=4)
@@ -98,7 +101,8 @@ class TransactionApis:
     def _add(
         self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
-        """Add all of the partitions or, if one does not exist, none."""
+        """Add the partitions to the transaction and return their error codes. If one of them does not exist, none is
+        added."""
         missing, not_attempted = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         if error := self._check_id(producer.transactional_id):
             return _results(topics, lambda topic, index: error)
@@ -114,7 +118,7 @@ class TransactionApis:
     def _verify(
         self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
-        """Check that the partitions are part of the transaction, without adding them."""
+        """Check that the partitions are part of the transaction, without adding them; returns their error codes."""
         id_error = self._check_id(producer.transactional_id)
         check_write = self._transactions.write_checker(producer)
 
@@ -160,7 +164,8 @@ def _partition_count(topics: list[AddPartitionsToTxnTopic]) -> int:
 
 
 def _code_for_version(code: ErrorCode, version: int, *, fenced_since: int) -> ErrorCode:
-    """Versions before `fenced_since` have one code for all old epochs (KIP-588)."""
+    """The error code as this request version may contain it: before version `fenced_since` there is only
+    INVALID_PRODUCER_EPOCH for a fenced producer (KIP-588)."""
     is_unknown = code is ErrorCode.PRODUCER_FENCED and version < fenced_since
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_unknown else code
 
@@ -168,7 +173,7 @@ def _code_for_version(code: ErrorCode, version: int, *, fenced_since: int) -> Er
 def _results(
     topics: list[AddPartitionsToTxnTopic], code: Callable[[str, int], ErrorCode]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """A code for each partition, in the order of the request."""
+    """Topics of the response, with `code(topic, index)` for each partition, in the order of the request."""
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,

@@ -18,7 +18,8 @@ TRANSACTION_TIMEOUT: Final = Cause(deadline="transaction")
 
 
 LARGEST_PARTITION_COUNT: Final = 200_000
-"""The most partitions of a topic. Loading an event allocates memory for each, so a damaged number must not be any."""
+"""The most partitions of a topic. Loading an event allocates memory for each partition, so a damaged event must not
+name any number."""
 PartitionCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PARTITION_COUNT)]
 
 
@@ -36,14 +37,15 @@ class TopicCreated(ClusterEvent, frozen=True, kw_only=True):
 
 
 class PartitionsAdded(ClusterEvent, frozen=True, kw_only=True):
-    """The topic has more partitions than before: `partitions` of them."""
+    """Partitions were added to a topic, which has `partitions` of them in all now."""
 
     name: str
     partitions: PartitionCount
 
 
 class TopicConfigured(ClusterEvent, frozen=True, kw_only=True):
-    """The topic's own settings were replaced; all others are the broker's."""
+    """The settings that a topic has of its own were replaced by these. For all other settings the topic has the
+    broker's values."""
 
     name: str
     configs: dict[str, str]
@@ -57,7 +59,8 @@ class TopicDeleted(ClusterEvent, frozen=True, kw_only=True):
 
 
 class OffsetsReserved(ClusterEvent, frozen=True, kw_only=True):
-    """Offsets below `before` may be in use; after a restart the partition continues there.
+    """A partition has reserved all offsets below `before` (exclusive) and may use them; after a restart it continues at
+    `before`.
 
     Records are not stored. A partition reserves offsets in blocks before it uses them, so that after a crash no offset
     is used twice and no committed offset is past the end. A clean stop gives unused offsets back.
@@ -69,7 +72,8 @@ class OffsetsReserved(ClusterEvent, frozen=True, kw_only=True):
 
 
 class ProducerIdsReserved(ClusterEvent, frozen=True, kw_only=True):
-    """Producer ids below `before` may be in use; after a restart new ids begin there."""
+    """The cluster has reserved all producer ids below `before` (exclusive) and may use them; after a restart new ids
+    begin at `before`."""
 
     before: StoredNumber
 
@@ -81,9 +85,10 @@ class ProducerInitialized(ClusterEvent, frozen=True, kw_only=True):
     producer_id: int
     epoch: int
     timeout_ms: int
-    """How long each of its transactions may last."""
+    """How long each of the producer's transactions may last, in milliseconds."""
     previous_producer: tuple[int, int] = (-1, -1)
-    """Producer id and epoch that the request named as its own (KIP-360); -1 for none."""
+    """Producer id and epoch that the InitProducerId request named as the producer's present ones (KIP-360); -1 for
+    none."""
 
 
 class PartitionsAddedToTransaction(ClusterEvent, frozen=True, kw_only=True):
@@ -96,14 +101,15 @@ class PartitionsAddedToTransaction(ClusterEvent, frozen=True, kw_only=True):
 
 
 class TransactionPrepared(ClusterEvent, frozen=True, kw_only=True):
-    """The outcome of the transaction is final. From now on its markers are written, also after a restart."""
+    """The outcome of a transaction, commit or abort, is final. From now on its markers are written, also after a
+    restart."""
 
     transactional_id: str
     committed: bool
     epoch: int
     """The epoch of the markers, and of the producer from now on."""
     fences_producer: bool = False
-    """The epoch was raised without a request of the producer, which does not learn it."""
+    """Whether the producer is fenced: its epoch was raised without its request, so it does not get the new one."""
     next_producer_id: int = -1
     """The producer's id afterwards, with epoch 0, because its epochs are exhausted; -1 if it keeps its id."""
     reason: str = ""
@@ -128,18 +134,18 @@ CLUSTER_EVENT_TYPES: Final[dict[str, type[ClusterEvent]]] = {
     "transaction-completed": TransactionCompleted,
 }
 CLUSTER_EVENT_VERSION: Final = 2
-"""Version of every event payload."""
+"""The version of the payload of every event."""
 _TYPE_NAMES: Final = {event_type: name for name, event_type in CLUSTER_EVENT_TYPES.items()}
 
 
 class UnknownClusterEvent(StoreError):
-    """The store holds a cluster event of a type or version that this regroup does not know."""
+    """The store contains a cluster event of a type or version that this version of regroup cannot decode."""
 
 
 def encode_cluster_event(
     event: ClusterEvent, *, event_number: int, coordinator_epoch: int, at_ms: int, cause: Cause
 ) -> NewRecord:
-    """The record of an event, the `event_number`-th of the cluster. Cluster events belong to no group."""
+    """The record that stores an event; `event_number` counts cluster events from 1. The record's group is None."""
     return NewRecord(
         None,
         event_number,

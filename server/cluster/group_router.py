@@ -1,4 +1,4 @@
-"""The coordinators of all groups, and which broker each of them belongs to.
+"""Routes commands to the group coordinators of all brokers, one for each shard.
 
 A group belongs to the broker that leads its partition of `__consumer_offsets`. Each shard (the partitions that always
 have the same leader) has a coordinator. When the leader changes, the coordinator answers its held requests and stops,
@@ -36,13 +36,14 @@ class BrokerGroups(Protocol):
         """Handle a command now; `on_response` is called once, now or later."""
 
     def heartbeat_revalidator(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        """A function that accepts an accepted heartbeat once more: it returns False if the heartbeat needs `submit`."""
+        """A function that repeats an accepted heartbeat without decoding it: it restarts the session timeout and
+        returns True, or returns False if the heartbeat must be submitted again."""
 
     def groups(self) -> Iterator[Group]:
         """Every group that exists."""
 
     def group(self, group_id: str) -> Group:
-        """One group as it is now, whichever broker coordinates it."""
+        """The present state of a group, also of one that another broker coordinates."""
 
     @property
     def settings(self) -> CoordinatorSettings:
@@ -50,11 +51,13 @@ class BrokerGroups(Protocol):
 
     @property
     def refusal(self) -> ErrorCode | None:
-        """The error of a request about all groups at present; None if it can be answered."""
+        """The error code for requests about all groups, such as ListGroups, while a coordinator of this broker is
+        loading or stopped; None if they can be answered."""
 
 
 class GroupRouter:
-    """The coordinators, one for each shard. `new_coordinator` makes one, given the predicate for its group ids."""
+    """All group coordinators, one for each shard. `new_coordinator` makes one from a predicate that selects its group
+    ids."""
 
     def __init__(
         self, state: ClusterState, new_coordinator: Callable[[Callable[[str], bool]], GroupCoordinator]
@@ -78,11 +81,12 @@ class GroupRouter:
         return self._state.leader_of(shard) == node_id
 
     def groups_of_broker(self, node_id: int) -> BrokerGroups:
-        """The groups that this broker coordinates: all of them, if it is the only one."""
+        """The groups that this broker coordinates: all groups, if it is the only broker."""
         return self.coordinators[0] if len(self.coordinators) == 1 else RoutedGroups(self, node_id)
 
     async def start(self) -> None:
-        """Load all groups: before the brokers listen, and after the store was reopened."""
+        """Start all coordinators, which load their groups: before the brokers listen, and after the store was
+        reopened."""
         await self.start_shards(range(len(self.coordinators)))
 
     def stop_moved_shards(self) -> list[int]:
@@ -94,13 +98,13 @@ class GroupRouter:
         return moved
 
     async def start_shards(self, shards: Iterable[int]) -> None:
-        """Start the coordinators of those of these shards that have a leader."""
+        """Start the coordinators of these shards, except shards without a leader."""
         for shard in shards:
             if self._leaders[shard] >= 0:
                 await self.coordinators[shard].start()
 
     def stop(self) -> None:
-        """Answer all held requests and refuse new ones."""
+        """Stop all coordinators: answer held requests with an error and refuse new ones."""
         for coordinator in self.coordinators:
             coordinator.stop()
 
@@ -109,7 +113,7 @@ class GroupRouter:
         return [snapshot for coordinator in self.coordinators for snapshot in coordinator.take_snapshots()]
 
     def mark_saved(self, snapshots: Sequence[Snapshot]) -> None:
-        """The snapshots are in the store."""
+        """Note that these snapshots are stored, so that groups without new events are left out of the next ones."""
         for coordinator in self.coordinators:
             coordinator.mark_saved(snapshots)
 
@@ -131,7 +135,8 @@ class GroupRouter:
         return all(self.coordinators[self._state.shard_of_partition(index)].is_ready for index in partitions)
 
     def end_transaction(self, partitions: Iterable[int], producer_id: int, *, committed: bool) -> None:
-        """End the transaction in every group of these partitions with offsets of the producer, announced or not."""
+        """Commit or drop the offsets of this producer's transaction in every group of these partitions of
+        `__consumer_offsets`, whether AddOffsetsToTxn named the group or not."""
         at_ms, indexes = self._state.now_ms(), set(partitions)
         for shard in sorted({self._state.shard_of_partition(index) for index in indexes}):
             coordinator = self.coordinators[shard]
@@ -145,7 +150,7 @@ class GroupRouter:
 
 
 class RoutedGroups:
-    """The groups of the shards that one broker leads; it refuses commands for other groups with NOT_COORDINATOR."""
+    """The groups of the shards that one broker leads. Commands for other groups are answered with NOT_COORDINATOR."""
 
     def __init__(self, router: GroupRouter, node_id: int) -> None:
         self._router = router

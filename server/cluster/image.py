@@ -1,4 +1,6 @@
-"""The cluster as a value: topics, producer ids, transactions; and Kafka's rules for topic names."""
+"""The state of the cluster as a value (topics, producer ids, transactions), the fold of cluster events to it, and
+Kafka's rules for topic names.
+"""
 
 import re
 from collections.abc import Collection
@@ -25,14 +27,15 @@ from regroup.storage.numbers import StoredNumber
 from regroup.storage.records import Snapshot
 
 SNAPSHOT_VERSION = 2
-"""Version of `ClusterImage` as JSON. A snapshot of another version is ignored."""
+"""The version of the JSON form of `ClusterImage`. A snapshot with another version is ignored."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_NAME_LENGTH = 249
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A topic; for each partition `reserved_before` is the offset below which all may be in use."""
+    """A topic. `reserved_before` has for each partition the offset below which all offsets may be in use
+    (exclusive)."""
 
     name: str
     topic_id: str
@@ -45,7 +48,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def id_bytes(self) -> bytes:
-        """The id as it is on the wire."""
+        """The topic id as 16 bytes, as messages carry it."""
         return topic_id_bytes(self.topic_id)
 
     @property
@@ -65,7 +68,7 @@ class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
-    """The cluster after these events. It cannot refuse: they have happened.
+    """The state of the cluster after these events. It cannot refuse: they have happened.
 
     The topics are copied once, so many events at a time cost less than one at a time.
     """
@@ -105,7 +108,8 @@ def _evolve_topic(
 def encode_cluster_snapshot(
     image: ClusterImage, *, event_number: int, position: int, coordinator_epoch: int
 ) -> Snapshot:
-    """The cluster's state after its `event_number`-th event, so that a load need not fold its history."""
+    """A snapshot of the cluster's state after its `event_number`-th event. With it, a load need not fold the events
+    before."""
     payload = msgspec.json.encode(image)
     return Snapshot(None, event_number, position, coordinator_epoch, SNAPSHOT_VERSION, payload)
 
@@ -119,7 +123,8 @@ def decode_cluster_snapshot(snapshot: Snapshot) -> ClusterImage:
 
 
 def topic_name_error(name: str, existing: Collection[str]) -> str | None:
-    """Why no topic may be created with this name, by Kafka's rules and in its words; None for a legal name."""
+    """Why no topic may have this name, by Kafka's rules and in Kafka's words; None for a valid name. `existing` are
+    names of existing topics, from which it must differ in metrics."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -139,18 +144,18 @@ def topic_name_error(name: str, existing: Collection[str]) -> str | None:
 
 
 def metric_name_of(topic: str) -> str:
-    """The topic in the names of Kafka's metrics, where '.' becomes '_': no two topics may share it."""
+    """The topic's name in Kafka's metrics, where '.' becomes '_'. Two topics must not have the same."""
     return topic.replace(".", "_")
 
 
 def uuid_text(uuid: UUID) -> str:
-    """The id as Kafka writes it."""
+    """A UUID as Kafka writes it: 22 characters of URL-safe base64."""
     return topic_id_text(uuid.bytes)
 
 
 def partition_of_key(key: str, partitions: int) -> int:
     """The partition of an internal topic for a group id or transactional id: the absolute value of Java's string hash,
-    0 for the one hash that has none."""
+    modulo `partitions`. The hash -2³¹, which has no absolute value, gives 0."""
     code = java_string_hash(key)
     signed = code - 2**32 if code >= 2**31 else code
     return (0 if signed == -(2**31) else abs(signed)) % partitions

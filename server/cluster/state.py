@@ -5,11 +5,10 @@ A change is an event, folded at once and queued for the store; a response that r
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
 from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
-from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
+from regroup.coordinator.serialization import Cause
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
     BROKER_STOP,
@@ -21,14 +20,11 @@ from regroup.server.cluster.events import (
     TopicConfigured,
     TopicCreated,
     TopicDeleted,
-    decode_cluster_event,
     encode_cluster_event,
 )
 from regroup.server.cluster.image import (
-    SNAPSHOT_VERSION,
     ClusterImage,
     Topic,
-    decode_cluster_snapshot,
     encode_cluster_snapshot,
     evolve_cluster,
     metric_name_of,
@@ -36,25 +32,19 @@ from regroup.server.cluster.image import (
     topic_name_error,
     uuid_text,
 )
+from regroup.server.cluster.loading import StoredClusterState
 from regroup.server.cluster.topic_configs import effective_topic_config
 from regroup.server.log.partition_log import PartitionLog
 from regroup.server.log.record_validation import ValidatedBatch
 from regroup.server.settings import BrokerSettings
-from regroup.storage.errors import StoreDamaged, UnsupportedStoreVersion
 from regroup.storage.journal import Journal
-from regroup.storage.records import Head, Snapshot
-from regroup.storage.store import EventStore
+from regroup.storage.records import Snapshot
 
 OFFSET_BLOCK_SIZE = 1_000
-"""Offsets that a partition reserves at once. It reserves the next block when half of one is left."""
+"""How many offsets a partition reserves at once. It reserves the next block when half of one is left."""
 PRODUCER_ID_BLOCK_SIZE = 1_000
-_EVENTS_PER_FOLD = 1_000
-"""Events that a load folds at once, so that it does not copy all topics for each of them."""
 TRANSACTION_STATE_PARTITIONS = 50
 """Kafka's default. The topic does not exist here; its partitions only assign transactional ids to brokers."""
-_CLUSTER_ID = "cluster-id"
-CLUSTER_ID_PREFIX: Final = "regroup-"
-"""Begins the cluster id of every new store: by it a client can tell that it does not speak to a real Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,62 +54,6 @@ class BrokerNode:
     node_id: int
     host: str
     port: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredClusterState:
-    """The cluster as a store has it: the folded image, the last event, the cluster id."""
-
-    image: ClusterImage
-    head: Head
-    cluster_id: str
-
-
-async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) -> StoredClusterState:
-    """Fold the cluster's history, from the newest snapshot on. A new store gets its cluster id here.
-
-    Raises StoreError, also if the snapshot is of another version and the history before it has been trimmed.
-    """
-    cut, snapshots = await store.load_snapshots()
-    snapshot = next((each for each in snapshots if each.group is None), None)
-    if snapshot is not None and snapshot.version != SNAPSHOT_VERSION:
-        if store.trimmed_through:
-            raise UnsupportedStoreVersion(
-                "Another version of regroup wrote the snapshots of this store: read it with that one."
-            )
-        snapshot = None
-    image = decode_cluster_snapshot(snapshot) if snapshot else ClusterImage()
-    event_number = snapshot.event_number if snapshot else 0
-    try:
-        events = []
-        async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
-            events.append(decode_cluster_event(record))
-            event_number += 1
-            if len(events) == _EVENTS_PER_FOLD:
-                image, events = evolve_cluster(image, *events), []
-        image = evolve_cluster(image, *events)
-    except UNREADABLE_ERRORS as error:
-        raise damaged("The history of the topics", error) from error
-    heads = await store.heads()
-    head = heads.get(None, Head(event_number=0, coordinator_epoch=0, position=0))
-    if event_number != head.event_number:
-        raise StoreDamaged(
-            f"The history of the topics ends with event {head.event_number}, and snapshot and events lead to event "
-            f"{event_number}. `regroup verify` shows what is missing."
-        )
-    return StoredClusterState(image, head, await _load_cluster_id(store, new_uuid))
-
-
-async def _load_cluster_id(store: EventStore, new_uuid: Callable[[], UUID]) -> str:
-    stored = await store.get_value(_CLUSTER_ID)
-    if stored is None:
-        cluster_id = CLUSTER_ID_PREFIX + uuid_text(new_uuid())
-        await store.put_value(_CLUSTER_ID, cluster_id.encode())
-        return cluster_id
-    try:
-        return stored.decode("ascii")
-    except UnicodeDecodeError as error:
-        raise damaged("The cluster id", error) from error
 
 
 class ClusterState:
@@ -154,10 +88,11 @@ class ClusterState:
         self._preferred_leaders = list(self.node_ids)
         self.event_listeners: list[Callable[[Sequence[ClusterEvent]], None]] = []
         self.group_count: Callable[[], int] = lambda: 0
-        """The number of groups, of which each may have offsets in a topic that is deleted."""
+        """Returns the number of groups. Deleting a topic takes longer with many groups, since each may have offsets in
+        it."""
         self._journal = journal
         self._logs: dict[str, dict[int, PartitionLog]] = {}
-        """Logs by topic id and partition; made when they are first used."""
+        """Logs by topic id and partition index; each is made when it is first used."""
         self._begin(stored, coordinator_epoch)
 
     def _begin(self, stored: StoredClusterState, coordinator_epoch: int) -> None:
@@ -186,7 +121,8 @@ class ClusterState:
         self._logs = remaining
 
     def close(self) -> None:
-        """Give back reserved offsets that were not used. The caller makes the events durable."""
+        """Record that reserved offsets which were not used are free again. The caller waits until these events are
+        durable."""
         for topic in list(self.topics.values()):
             for index, before in enumerate(topic.reserved_before):
                 log = self._logs.get(topic.topic_id, {}).get(index)
@@ -195,7 +131,8 @@ class ClusterState:
                     self.record_event(event, BROKER_STOP)
 
     def connection_name(self, number: str) -> str:
-        """The name of a connection in causes and in the log: its number, and the epoch with which this process began.
+        """The name of a connection in causes and in the log: its number, `@`, and the coordinator epoch with which this
+        process began.
 
         `0-3@7` is thus one connection in the whole history, also after restarts.
         """
@@ -204,11 +141,12 @@ class ClusterState:
     # Events
 
     def record_event(self, event: ClusterEvent, cause: Cause) -> None:
-        """Fold the event and queue it for the store. Raises StoreError if the journal has failed."""
+        """Fold an event and queue it for the store. Raises StoreError if the journal has failed."""
         self.record_events((event,), cause)
 
     def record_events(self, events: Sequence[ClusterEvent], cause: Cause) -> None:
-        """Fold the events, of different topics, and queue them for the store. Raises StoreError as `record_event`."""
+        """Fold several events, each of a different topic, and queue them for the store. Raises StoreError if the
+        journal has failed."""
         if not events:
             return
         records = [
@@ -235,7 +173,7 @@ class ClusterState:
         return 1 + len(self.topics) // 100
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
-        """Update what is derived from the topics."""
+        """After an event, update the values that are derived from the topics."""
         if isinstance(event, TopicCreated | PartitionsAdded | TopicDeleted):
             self._topics_image = None
             self._topics_version = self._event_number
@@ -257,7 +195,7 @@ class ClusterState:
         self._journal.when_durable(self.last_position, on_durable, on_lost)
 
     def take_snapshot(self) -> Snapshot | None:
-        """The image as of the last event, for the store; None before the first event."""
+        """A snapshot of the state after the last event; None before the first event."""
         if not self.last_position:
             return None
         return encode_cluster_snapshot(
@@ -276,24 +214,25 @@ class ClusterState:
 
     @property
     def topics_image(self) -> TopicsImage:
-        """The topics as commands of groups carry them. It is made again when topics change."""
+        """The topics in the form in which group commands carry them. The same object is returned until topics
+        change."""
         if self._topics_image is None:
             topics = (TopicMetadata(each.topic_id, each.name, each.partitions) for each in self.topics.values())
             self._topics_image = TopicsImage(topics, self._topics_version)
         return self._topics_image
 
     def create_topic(self, name: str, partitions: int, configs: dict[str, str] | None = None, *, cause: Cause) -> Topic:
-        """Create a topic. The caller has checked the name and the number of partitions."""
+        """Create a topic and record its event. The caller has checked the name and the number of partitions."""
         self.record_event(self.topic_to_create(name, partitions, configs), cause)
         return self.topics[name]
 
     def topic_to_create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> TopicCreated:
-        """The event that creates a topic, with a new id; to be recorded, perhaps with others."""
+        """The event that creates a topic, with a new topic id. The caller records it."""
         topic_id = uuid_text(self.new_uuid())
         return TopicCreated(name=name, topic_id=topic_id, partitions=partitions, configs=configs or {})
 
     def topic_name_error(self, name: str) -> str | None:
-        """Why no topic may be created with this name, as the function of this name says."""
+        """Why no topic may be created with this name (`image.topic_name_error`); None if one may."""
         twin = self._names_by_metric.get(metric_name_of(name))
         return topic_name_error(name, () if twin is None else (twin,))
 
@@ -319,7 +258,8 @@ class ClusterState:
         return int(effective_topic_config(topic.configs, "retention.bytes", self.settings))
 
     def append_batches(self, topic: Topic, index: int, batches: list[ValidatedBatch]) -> int:
-        """Append to a partition, reserve offsets ahead of it, and return the offset of the first record.
+        """Append batches to a partition, reserve offsets ahead of its end if needed, and return the offset of the first
+        record.
 
         Records are readable once their offsets are durably reserved. Raises RequestError as `PartitionLog.append` does.
         """
@@ -342,7 +282,8 @@ class ClusterState:
             self.when_durable(lambda: log.reserve(before), lambda: None)
 
     def new_producer_id(self, cause: Cause) -> int:
-        """A producer id that was never used, and after `when_durable` never will be again, not even after a crash."""
+        """A new producer id. Once the cluster's events are durable (`when_durable`), it is never given again, not even
+        after a crash."""
         if self._next_producer_id >= self.image.producer_ids_before:
             before = self._next_producer_id + PRODUCER_ID_BLOCK_SIZE
             self.record_event(ProducerIdsReserved(before=before), cause)
@@ -352,17 +293,19 @@ class ClusterState:
     # Leaders
 
     def shard_of_partition(self, index: int) -> int:
-        """The shard of the partitions with this index. Unless `prefer_leader` has changed it, the preferred leader of a
-        shard is the node with its number in `node_ids`."""
+        """The shard of the partitions with this index. The preferred leader of shard n is the n-th node of `node_ids`,
+        unless `prefer_leader` has changed that."""
         return index % len(self.node_ids)
 
     def replicas_of(self, index: int) -> tuple[int, ...]:
-        """The brokers in the order in which they would lead these partitions."""
+        """The brokers that have a replica of the partitions with this index: all of them, in the order in which they
+        would become leader."""
         first = self.node_ids.index(self._preferred_leaders[self.shard_of_partition(index)])
         return self.node_ids[first:] + self.node_ids[:first]
 
     def prefer_leader(self, shard: int, node_id: int) -> None:
-        """Let this node lead the shard while it listens. The caller begins its leader epoch."""
+        """Make this node the preferred leader of the shard: it leads the shard while it listens. The caller then begins
+        a new leader epoch."""
         self._preferred_leaders[shard] = node_id
 
     def leader_of(self, index: int) -> int:
@@ -379,11 +322,11 @@ class ClusterState:
 
     @property
     def leadership(self) -> object:
-        """A value that changes whenever a node, a leader or a leader epoch does."""
+        """A value that changes whenever a listening node, a leader or a leader epoch changes."""
         return tuple(self.nodes), tuple(self._leader_epochs)
 
     def bump_leader_epoch(self, shard: int, leader_epoch: int) -> None:
-        """Set the epoch of a shard's new leader."""
+        """Set the leader epoch of a shard, because it has a new leader."""
         self._leader_epochs[shard] = leader_epoch
         for logs in self._logs.values():
             for index, log in logs.items():
@@ -391,11 +334,12 @@ class ClusterState:
                     log.bump_leader_epoch(leader_epoch)
 
     def partition_of_group(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` with the group; its leader coordinates the group."""
+        """The partition of `__consumer_offsets` that holds the group; the leader of that partition coordinates the
+        group."""
         return partition_of_key(group_id, self.offsets_topic_partitions)
 
     def transaction_coordinator_id(self, transactional_id: str) -> int:
-        """The node that coordinates this transactional id; -1 while no broker listens."""
+        """The node id of the transaction coordinator of this transactional id; -1 while no broker listens."""
         return self.leader_of(partition_of_key(transactional_id, TRANSACTION_STATE_PARTITIONS))
 
     @property

@@ -1,4 +1,6 @@
-"""The settings of a topic. All are stored and shown; `max.message.bytes` and `retention.bytes` have an effect here."""
+"""The settings of a topic: names, types, defaults and valid values. All are stored and shown; only `max.message.bytes`
+and `retention.bytes` have an effect.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -19,14 +21,14 @@ STRING, DOUBLE, LIST = 2, 6, 7
 
 
 class TopicConfig(NamedTuple):
-    """A setting: Kafka's number of its type, its default, and its valid values."""
+    """One setting of topics: Kafka's number of its type, its default, and its valid values."""
 
     type_id: int
     default: str
     minimum: int = 0
     allowed_values: tuple[str, ...] = ()
     broker_setting: str | None = None
-    """The field of BrokerSettings with the default of all topics."""
+    """The field of BrokerSettings that holds the default for all topics; None if there is no such setting."""
 
 
 TOPIC_CONFIGS: dict[str, TopicConfig] = {
@@ -59,7 +61,8 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
 
 
 def check_topic_config(name: str, text: str) -> None:
-    """Check one setting of a topic. Raises UnknownSetting or InvalidSetting, naming it."""
+    """Check the name and value of one setting of a topic. Raises UnknownSetting or InvalidSetting, naming the
+    setting."""
     row = TOPIC_CONFIGS.get(name)
     if row is None:
         raise UnknownSetting(unknown_setting_message(name, TOPIC_CONFIGS))
@@ -82,13 +85,13 @@ def _is_ratio(text: str) -> bool:
 
 
 def effective_topic_config(configs: Mapping[str, str], name: str, settings: BrokerSettings) -> str:
-    """The value that applies to a topic: its own, the broker's, or the default."""
+    """The value of a setting that applies to a topic: its own, or else the broker's, or else the default."""
     row = TOPIC_CONFIGS[name]
     default = format_setting(getattr(settings, row.broker_setting)) if row.broker_setting else row.default
     return configs.get(name) or default
 
 
 def describe_topic_configs(configs: Mapping[str, str], settings: BrokerSettings) -> Iterator[DescribedSetting]:
-    """All settings of a topic whose own settings are `configs`."""
+    """All settings of a topic, as DescribeConfigs shows them. `configs` are the topic's own settings."""
     for name, row in TOPIC_CONFIGS.items():
         yield DescribedSetting(name, effective_topic_config(configs, name, settings), row.default, row.type_id)

@@ -1,4 +1,5 @@
-"""The transaction coordinator: transactional producers, and the markers that end their transactions (KIP-98).
+"""The transaction coordinator: checks the requests of transactional producers, and writes the markers that end their
+transactions (KIP-98).
 
 The partitions of a transaction are stored before anything is written to them, and its outcome before the first marker.
 So after a restart, or after the store has failed, the missing markers are written.
@@ -37,13 +38,13 @@ from regroup.storage.errors import StoreError
 
 _STEPS_PER_MARKER = 5
 GROUP_LOAD_RETRY_DELAY_S = 0.05
-"""Delay before the markers are written again, because a group of the transaction is being loaded."""
+"""The delay, in seconds, before markers are written again because a group of the transaction was being loaded."""
 
 log = get_logger("transactions")
 
 
 class ProducerIdentity(NamedTuple):
-    """The producer as each of its requests names it."""
+    """A producer as its requests name it: transactional id, producer id, producer epoch."""
 
     transactional_id: str
     producer_id: int
@@ -51,7 +52,8 @@ class ProducerIdentity(NamedTuple):
 
 
 class TransactionalOffsets(Protocol):
-    """The offsets that groups hold until a transaction ends."""
+    """The group coordinators as the transaction coordinator uses them, for the offsets that groups hold until a
+    transaction ends."""
 
     def are_loaded(self, partitions: Iterable[int]) -> bool:
         """Whether the groups of these partitions of `__consumer_offsets` are loaded."""
@@ -72,12 +74,13 @@ class TransactionCoordinator:
         self._offsets = offsets
         self._turns = turns or TurnQueue()
         self._completing: dict[str, LongWork] = {}
-        """Transactions whose markers are being written, by transactional id."""
+        """The work of writing markers, by the transactional id of the transaction that it ends."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         state.event_listeners.append(self._on_events)
 
     def start(self) -> None:
-        """Continue after a restart, or after the store has failed."""
+        """Continue stored transactions after a restart or a failure of the store: restart timeouts, write missing
+        markers."""
         self.stop()
         for transaction in list(self._state.image.transactions.values()):
             if transaction.is_ongoing:
@@ -100,7 +103,9 @@ class TransactionCoordinator:
     # Requests
 
     def init_producer(self, claim: ProducerIdentity, timeout_ms: int, cause: Cause) -> ProducerIdentity | ErrorCode:
-        """Give the producer a new epoch, which fences the one before. Its open transaction is aborted first."""
+        """Give the producer a new epoch, which fences earlier processes with its transactional id; returns its new
+        identity, or an error code. If a transaction is open, it is aborted and the code is CONCURRENT_TRANSACTIONS: the
+        producer must ask again."""
         transactional_id, producer_id, epoch = claim
         transaction = self._find(transactional_id)
         if error := check_init_producer(transaction, producer_id, epoch):
@@ -127,7 +132,8 @@ class TransactionCoordinator:
     def add_partitions(
         self, producer: ProducerIdentity, partitions: Mapping[str, Iterable[int]], cause: Cause
     ) -> ErrorCode:
-        """Add partitions to the producer's transaction; the first ones begin it."""
+        """Add partitions to the producer's transaction, which begins with the first ones. Returns an error code, NONE
+        if they were added."""
         transaction = self._find(producer.transactional_id)
         error = check_producer(transaction, producer.producer_id, producer.epoch)
         if error is not None or transaction is None:
@@ -146,16 +152,19 @@ class TransactionCoordinator:
         return ErrorCode.NONE
 
     def partition_count(self, transactional_id: str) -> int:
-        """The partitions of its transaction: a change of it copies them."""
+        """The number of partitions in the open or last transaction of this transactional id. Every change of a
+        transaction copies them."""
         transaction = self._find(transactional_id)
         return sum(map(len, transaction.partitions.values())) if transaction else 0
 
     def check_write(self, producer: ProducerIdentity, topic: str, partition: int) -> ErrorCode | None:
-        """The error of a write to a partition that is not part of the producer's transaction (KIP-890)."""
+        """The error code of a write to a partition that is not in the producer's open transaction; None if the write is
+        valid (KIP-890)."""
         return self.write_checker(producer)(topic, partition)
 
     def write_checker(self, producer: ProducerIdentity) -> Callable[[str, int], ErrorCode | None]:
-        """`check_write` for many partitions at once, as long as the transaction does not change."""
+        """`check_write` as a function of topic and partition, for many partitions at once. It is valid until the
+        transaction changes."""
         transaction = self._find(producer.transactional_id)
         error = check_producer(transaction, producer.producer_id, producer.epoch)
         present = transaction.open_partitions if transaction is not None and error is None else {}
@@ -166,7 +175,7 @@ class TransactionCoordinator:
         return check
 
     def epoch_of_open_transaction(self, producer_id: int, topic: str, partition: int) -> int | None:
-        """The epoch of the producer's open transaction, if it contains the partition; None if not."""
+        """The epoch of the producer's open transaction if that contains the partition; otherwise None."""
         transactions = self._state.image.transactions.values()
         return next(
             (
@@ -180,9 +189,9 @@ class TransactionCoordinator:
     def end_transaction(
         self, producer: ProducerIdentity, *, committed: bool, bumps_epoch: bool, cause: Cause
     ) -> ProducerIdentity | ErrorCode:
-        """Store the outcome; the markers are written once it is durable.
+        """Record that the transaction ends, with commit or abort; the markers are written once that is durable.
 
-        With `bumps_epoch` the producer continues with the identity that is returned (KIP-890).
+        Returns the producer's identity, which with `bumps_epoch` has a new epoch (KIP-890), or an error code.
         """
         transactional_id, producer_id, epoch = producer
         transaction = self._find(transactional_id)
@@ -215,7 +224,8 @@ class TransactionCoordinator:
         self._state.when_durable(lambda: self._complete(event.transactional_id), lambda: None)
 
     def _complete(self, transactional_id: str) -> None:
-        """Write the markers and end the transaction in its groups; later, if one of the groups is being loaded."""
+        """Write the markers and end the transaction in its groups. If one of the groups is being loaded, try again
+        later."""
         self._timers.pop(transactional_id, None)
         transaction = self._find(transactional_id)
         if transaction is None or not transaction.is_prepared:
@@ -230,7 +240,8 @@ class TransactionCoordinator:
             self._completing = {each: work for each, work in self._completing.items() if not work.is_done}
 
     def _complete_in_turns(self, transaction: Transaction) -> Turns:
-        """A transaction may have thousands of partitions. It stays prepared until the last marker is written."""
+        """Do the work of `_complete` in turns, because a transaction may have thousands of partitions. It stays
+        prepared until the last marker is written."""
         with suppress(StoreError):  # `start` writes them once the store is reopened
             yield from self._write_markers(transaction)
             offsets = transaction.partitions.get(OFFSETS_TOPIC, ())

@@ -23,7 +23,8 @@ from regroup.server.cluster.events import (
 )
 
 MAX_PRODUCER_EPOCH = 32_767
-"""Kafka gives this epoch to no producer, so that a producer with the epoch before it can still be fenced."""
+"""The last producer epoch. Kafka gives it to no producer, so that a producer with the epoch before it can still be
+fenced."""
 
 
 class TransactionState(StrEnum):
@@ -38,7 +39,7 @@ class TransactionState(StrEnum):
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A transactional id: its producer, and its open or last transaction."""
+    """The state of one transactional id: its producer, and its open or last transaction."""
 
     transactional_id: str
     producer_id: int
@@ -47,7 +48,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: TransactionState = TransactionState.EMPTY
     partitions: dict[str, tuple[int, ...]] = {}  # msgspec gives each value its own copy
     started_at_ms: int = -1
-    """When the open transaction began; -1 if none is open."""
+    """When the open transaction began, in epoch milliseconds; -1 if none is open."""
     previous_producer: tuple[int, int] = (-1, -1)
     """Producer id and epoch before the present ones, so that a repeated request can be recognized (KIP-360)."""
     next_producer_id: int = -1
@@ -58,12 +59,12 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_prepared(self) -> bool:
-        """The outcome is final, and some markers may not be written yet."""
+        """Whether the outcome is final, but some markers may not be written yet."""
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_completed(self) -> bool:
-        """The outcome is final, and all markers are written."""
+        """Whether the outcome is final and all markers are written."""
         return self.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
     @property
@@ -72,7 +73,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def deadline_ms(self) -> int:
-        """When the coordinator aborts an open transaction."""
+        """When the coordinator aborts the open transaction because of its timeout, in epoch milliseconds."""
         return self.started_at_ms + self.timeout_ms
 
     @property
@@ -81,7 +82,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def open_partitions(self) -> dict[str, frozenset[int]]:
-        """The partitions of the open transaction by topic; none if it is not open."""
+        """The partitions of the open transaction by topic; empty if no transaction is open."""
         return {topic: frozenset(indexes) for topic, indexes in self.partitions.items()} if self.is_ongoing else {}
 
 
@@ -90,7 +91,7 @@ TransactionsById: TypeAlias = Mapping[str, Transaction]
 
 
 def evolve_transactions(transactions: TransactionsById, event: ClusterEvent) -> dict[str, Transaction]:
-    """The transactions after this event. It cannot refuse: the event has happened."""
+    """The transactions by transactional id after this event. It cannot refuse: the event has happened."""
     match event:
         case ProducerInitialized():
             changed = Transaction(
@@ -141,7 +142,8 @@ def _completed(transaction: Transaction) -> Transaction:
 
 
 def check_init_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
-    """The error of an InitProducerId request; a producer without an id (-1) gets a new epoch unless it must wait."""
+    """The error code of an InitProducerId request, or None. A producer that names no producer id (-1) always gets a new
+    epoch, unless it must wait for its last transaction to complete."""
     if transaction is None:
         return None
     current = (transaction.producer_id, transaction.epoch)
@@ -151,12 +153,14 @@ def check_init_producer(transaction: Transaction | None, producer_id: int, epoch
 
 
 def is_repeated_init(transaction: Transaction | None, producer_id: int, epoch: int) -> bool:
-    """Whether this request was handled before and its response was lost (KIP-360)."""
+    """Whether this InitProducerId was handled before and its response was lost, so that it is answered in the same way
+    (KIP-360)."""
     return transaction is not None and producer_id >= 0 and (producer_id, epoch) == transaction.previous_producer
 
 
 def check_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
-    """The error of a request whose producer is not the current one, or whose transaction is being completed."""
+    """The error code of a request whose producer is not the current one, or whose transaction is being completed;
+    otherwise None."""
     if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.epoch != epoch:
@@ -165,7 +169,8 @@ def check_producer(transaction: Transaction | None, producer_id: int, epoch: int
 
 
 def check_unverified_write(open_epoch: int | None, epoch: int) -> ErrorCode:
-    """The code of a write with a transactional id that is not the producer's.
+    """The error code of a transactional write, NONE if it is accepted, for a transactional id that does not belong to
+    the producer id.
 
     `open_epoch` is the epoch of the producer's open transaction in the partition, None if it has none there.
 
@@ -180,8 +185,8 @@ def check_unverified_write(open_epoch: int | None, epoch: int) -> ErrorCode:
 def is_repeated_end(
     transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps_epoch: bool
 ) -> bool:
-    """Whether the transaction has ended in this way and the response was lost. With `bumps_epoch` (KIP-890) the
-    request names the epoch before the present one."""
+    """Whether an EndTxn is repeated because its response was lost: the transaction has ended in the same way. With
+    `bumps_epoch` (KIP-890) a repeated request names the epoch before the present one."""
     outcome = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
     if transaction is None or transaction.state is not outcome:
         return False
@@ -203,7 +208,7 @@ def _has_previous_epoch(transaction: Transaction, producer_id: int, epoch: int) 
 def check_end(
     transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps_epoch: bool
 ) -> ErrorCode | None:
-    """The error of an EndTxn request. With `bumps_epoch` the producer gets a new epoch (KIP-890).
+    """The error code of an EndTxn request, or None. With `bumps_epoch` the producer gets a new epoch (KIP-890).
 
     It may then also abort a transaction that has not begun, since it cannot know whether its first write arrived.
     """

@@ -1,1 +1,3 @@
-"""Why something happened to a group: chains of causes in sentences, computed from events and recorded exchanges."""
+"""Explains why something happened to a group: chains of causes in sentences, computed from events and recorded
+exchanges.
+"""

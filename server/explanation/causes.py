@@ -12,22 +12,39 @@ DEADLINES: Final = {
     "pending-join": "the time limit of a new member id ended",
     "join-phase": "the join phase reached its deadline",
     "sync-phase": "the sync phase reached its deadline",
+    "revocation": "the time limit for giving up partitions ended",
     "log-append": "the log did not commit a record in time",
     "retention": "the periodic check of offsets was due",
     "transaction": "the transaction lasted longer than its timeout",
     "last-will": "the last will of a member's MQTT connection was published",
 }
+INTERNAL: Final = {
+    "load of the group": "a coordinator loaded the group",
+    "Kafka's log": "Kafka's log wrote a record or lost it",
+    "the search for topics that match patterns": "the broker looked for topics that match patterns",
+    "the start of the broker": "the broker started",
+    "the end of the broker": "the broker stopped",
+    "records that came in": "records came in",
+    "the end of a transaction": "a transaction ended",
+    "the plan": "the plan of the simulation said so",
+}
+"""What brokers do by themselves, by the `internal` of a stored cause. A test finds each such cause in the sources."""
 
 
 def cause_text(cause: Cause) -> str:
-    """`JoinGroup of second came`, `a test did this (expire)`; `the cause is not recorded` without one."""
+    """`JoinGroup of second came`, `a test did this (expire)`; `the cause is not recorded` without one.
+
+    Each is a clause, which stands alone or after `because`.
+    """
     if cause.test:
         return f"a test did this ({cause.test}{', which Kafka never does' if cause.beyond_kafka else ''})"
     if cause.api:
         return f"{cause.api} of {cause.client_id or 'a client without a name'} came"
     if cause.deadline:
         return DEADLINES.get(cause.deadline, f"the deadline {cause.deadline} passed")
-    return f"of {cause.internal}" if cause.internal else f"the cause is {NOT_RECORDED}"
+    if cause.internal:
+        return INTERNAL.get(cause.internal, f"the broker did this ({cause.internal})")
+    return f"the cause is {NOT_RECORDED}"
 
 
 def cause_of(history: KnownHistory, happening: GroupHappening) -> Explanation:

@@ -43,7 +43,7 @@ _MEMBER_EVENTS: Final = (
 
 
 def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
-    """Why the event at this position happened. Raises CannotExplain."""
+    """Why the event at this position in the store happened. Raises CannotExplain."""
     index = history.index_of(position)
     if index is None:
         raise CannotExplain(f"position {position} has no event of group {history.group_id!r}")
@@ -112,7 +112,8 @@ def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
 
 
 def explain_group(history: KnownHistory) -> list[Explanation]:
-    """The last rebalance of the group. Raises CannotExplain if it had none."""
+    """Explain the last rebalance of the group: why it started, how it ended, and who leads. Raises CannotExplain if
+    there was none."""
     explanations = rebalances.explain_whole_rebalance(history)
     if not explanations:
         raise CannotExplain(f"group {history.group_id!r} has no rebalance in this history")

@@ -1,4 +1,4 @@
-"""The events of a group and of the cluster, and the recorded exchanges of the group, as explanations are found in."""
+"""What is known about a group, as explanations use it: its events, those of the cluster, and its recorded exchanges."""
 
 import re
 from collections import defaultdict
@@ -31,7 +31,7 @@ class Happening(NamedTuple, Generic[EventKind]):
     cause: Cause
 
     def is_one_act_with(self, other: "Happening[EventKind]") -> bool:
-        """Whether one request, deadline or act has led to both."""
+        """Whether the same request, deadline or act led to both events."""
         mine = (self.cause, self.at_ms, self.coordinator_epoch)
         return mine == (other.cause, other.at_ms, other.coordinator_epoch)
 
@@ -41,7 +41,7 @@ ClusterHappening = Happening[ClusterEvent]
 
 
 class KnownHistory:
-    """What is known about a group.
+    """All that is stored about a group: its events, those of the cluster, and its recorded exchanges.
 
     `recorded_since_ms` says from when on each process has recorded exchanges, by the coordinator epoch with which it
     began. Without it, nothing is known about requests that led to no event.
@@ -64,7 +64,8 @@ class KnownHistory:
     # Events
 
     def act_of(self, index: int) -> range:
-        """The indexes of the events that one act has led to, this one included."""
+        """The indexes of the events that have the same act (request or deadline) as the event at `index`, which is
+        among them."""
         happenings, first, last = self.happenings, index, index
         while first and happenings[first - 1].is_one_act_with(happenings[index]):
             first -= 1
@@ -73,7 +74,7 @@ class KnownHistory:
         return range(first, last + 1)
 
     def last_before(self, index: int, *kinds: type[e.Event]) -> int | None:
-        """The index of the last event of these kinds before an index."""
+        """The index of the last event of these kinds before `index` (exclusive); None if there is none."""
         return next((i for i in range(index - 1, -1, -1) if isinstance(self.happenings[i].event, kinds)), None)
 
     def index_of(self, position: int) -> int | None:
@@ -112,7 +113,7 @@ class KnownHistory:
         return members
 
     def client_id_of(self, member_id: MemberId) -> str:
-        """Empty if it is not known."""
+        """The client id of a member; empty if it is not known."""
         return self._client_ids.get(member_id, "")
 
     def instance_id_of(self, member_id: MemberId) -> str | None:
@@ -120,14 +121,16 @@ class KnownHistory:
         return profile.instance_id if profile else None
 
     def name_of(self, member_id: MemberId) -> str:
-        """`member second`: its client id if that names one member of the whole history, or else a short member id."""
+        """How a sentence names a member: `member second`, by its client id if no other member of the history has the
+        same, or else by a shortened member id."""
         client_id = self.client_id_of(member_id)
         is_unique = client_id and len(self._members_by_client_id[client_id]) == 1
         short_id = _UUID_TAIL.sub(r"\1…", member_id)
         return f"member {client_id if is_unique else short_id}"
 
     def member_ids_of(self, name: str) -> list[MemberId]:
-        """The ids of the members with this member id, instance id or client id, in the order of their first events."""
+        """The ids of the members that have this member id, instance id or client id, in the order of their first
+        events."""
         return [
             member_id
             for member_id, client_id in self._client_ids.items()
@@ -137,7 +140,7 @@ class KnownHistory:
     # Exchanges
 
     def is_recorded(self, happening: GroupHappening, since_ms: int) -> bool:
-        """Whether every request to the process of this event was recorded since this time."""
+        """Whether every request was recorded since `since_ms` by the process in which this event happened."""
         begun = [epoch for epoch in self._process_epochs if epoch <= happening.coordinator_epoch]
         return bool(begun) and self._recorded_since_ms.get(max(begun), since_ms + 1) <= since_ms
 
@@ -147,17 +150,19 @@ class KnownHistory:
 
     @cached_property
     def _process_epochs(self) -> set[int]:
-        """The epochs with which processes began, as far as connections name them: `0-3@7`."""
+        """The coordinator epochs with which processes began, as far as recordings or names of connections (`0-3@7`)
+        show them."""
         causes = [each.cause for each in self.happenings] + [each.cause for each in self.cluster]
         named = {cause.connection.rpartition("@")[2] for cause in causes}
         return {*self._recorded_since_ms, *(int(epoch) for epoch in named if epoch.isdecimal())}
 
     def began_a_process(self, happening: GroupHappening, before: GroupHappening) -> bool:
-        """Whether a process began after `before`, and no later than with this event."""
+        """Whether a process began after the event `before`, and no later than this event."""
         return any(before.coordinator_epoch < epoch <= happening.coordinator_epoch for epoch in self._process_epochs)
 
     def exchange_of(self, happening: GroupHappening) -> RecordedExchange | None:
-        """The request that led to an event; None if it was not recorded, or if there was none."""
+        """The recorded exchange whose request led to an event; None if it was not recorded, or if no request led to the
+        event."""
         return next(
             (
                 each
@@ -173,14 +178,15 @@ class KnownHistory:
     def requests_of(
         self, member_id: MemberId, after_ms: int, until_ms: int | None = None
     ) -> Iterator[RecordedExchange]:
-        """The recorded requests that name the member and came in this time, or whose run reaches into it."""
+        """The recorded requests that name the member and came after `after_ms` and before `until_ms`, both exclusive. A
+        run of equal heartbeats counts if a part of it lies in this time."""
         for each in self.exchanges:
             if member_id in each.members and each.last_at_ms > after_ms and (until_ms is None or each.at_ms < until_ms):
                 yield each
 
 
 async def read_known_history(store: EventStore, group_id: str) -> KnownHistory:
-    """Read what a store has about a group. Raises StoreError."""
+    """Read the events and recorded exchanges that a store has about a group. Raises StoreError."""
     after = store.trimmed_through
     happenings = [_happening(record, decode_event(record)) async for record in store.read(group=group_id, after=after)]
     cluster = [_happening(record, decode_cluster_event(record)) async for record in store.read(group=None, after=after)]

@@ -1,4 +1,4 @@
-"""Why members joined, left, were removed or fenced."""
+"""Explains events of members: why they joined, left, were removed or fenced."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,7 +56,8 @@ def _phase_began_ms(history: KnownHistory, happening: GroupHappening) -> int:
 
 
 def _phase_began(history: KnownHistory, happening: GroupHappening, kind: type[e.Event]) -> Iterator[Explanation]:
-    """When the join phase or the sync phase began, for the deadline that ended it."""
+    """A sentence that says when the join phase or sync phase began whose deadline led to this event; nothing if that
+    event is not in the history."""
     index = history.last_before(history.happenings.index(happening), kind)
     if index is not None:
         before = history.happenings[index]
@@ -68,7 +69,8 @@ def _phase_began(history: KnownHistory, happening: GroupHappening, kind: type[e.
 
 
 def _last_seen(history: KnownHistory, happening: GroupHappening, member_id: MemberId) -> Explanation:
-    """What restarted the session timeout the last time, and that nothing did so afterwards."""
+    """A sentence about a member whose session timed out: which request restarted the timeout for the last time, and
+    that no later request did."""
     event = happening.event
     assert isinstance(event, e.MemberRemoved)
     since_ms = event.last_seen_ms or 0
@@ -92,13 +94,13 @@ def _last_seen(history: KnownHistory, happening: GroupHappening, member_id: Memb
 
 
 _RESTARTING_ANSWERS = ("NONE", "REBALANCE_IN_PROGRESS")
-"""The answers to heartbeats that have started a session timeout again."""
+"""Answers to heartbeats that have restarted the session timeout."""
 MAX_HANDLING_MS = 5
-"""A repeated heartbeat is recorded so much later, at most, than it was accepted."""
+"""A repeated heartbeat is recorded at most this many milliseconds after it was accepted."""
 
 
 def _accepted_request_at(history: KnownHistory, member_id: MemberId, at_ms: int) -> RecordedExchange | None:
-    """The accepted request of the member that was handled at this time."""
+    """The accepted request of the member that was handled at this time; None if none was recorded."""
     found = None
     for each in history.requests_of(member_id, at_ms - MAX_HANDLING_MS, at_ms + 1):
         ended_ms = at_ms if each.row.ended_at_ms is None else max(each.row.ended_at_ms, each.last_at_ms)
@@ -108,7 +110,7 @@ def _accepted_request_at(history: KnownHistory, member_id: MemberId, at_ms: int)
 
 
 def _event_at(history: KnownHistory, at_ms: int) -> str:
-    """What happened to the group at this time and started session timeouts."""
+    """The event at this time that restarted the session timeouts of all members, in words; empty if there is none."""
     for each in reversed(history.happenings):
         if each.at_ms == at_ms:
             match each.event:
@@ -124,7 +126,8 @@ def _event_at(history: KnownHistory, at_ms: int) -> str:
 def _later_requests(
     history: KnownHistory, happening: GroupHappening, member_id: MemberId, since_ms: int
 ) -> tuple[str, ...]:
-    """What became of the requests of a member that came later and did not help."""
+    """What became of the later requests of a member, which did not prevent its removal: refused, hit by a fault rule,
+    or not answered."""
     if not history.is_recorded(happening, since_ms):
         return (f"whether requests of it came in the meantime is {NOT_RECORDED}",)
     return _what_became_of(history.requests_of(member_id, since_ms, happening.at_ms))
@@ -167,7 +170,7 @@ def explain_leave(history: KnownHistory, happening: GroupHappening, event: e.Mem
 
 
 def explain_replacement(history: KnownHistory, happening: GroupHappening, event: e.StaticMemberReplaced) -> Explanation:
-    """A static member's old process is fenced by its new one."""
+    """Why the old process of a static member was fenced: a new process joined with its instance id."""
     old, new = event.replaced_member_id, event.member_id
     client = happening.cause.client_id or "a client without a name"
     notes = [f"the id of {history.name_of(old)} is fenced since then"]
@@ -210,7 +213,7 @@ def explain_join(history: KnownHistory, happening: GroupHappening, event: e.Memb
 
 
 def explain_new_member_id(history: KnownHistory, happening: GroupHappening, event: e.PendingMemberAdded) -> Explanation:
-    """MEMBER_ID_REQUIRED, and what became of the member id."""
+    """Why a member got MEMBER_ID_REQUIRED, and whether it has used the member id since."""
     later = [each for each in history.happenings if each.position > happening.position]
     follow_up = "until the end of the history no JoinGroup used it"
     for each in later:
@@ -247,7 +250,7 @@ def _why_dropped(event: e.PendingMemberRemoved) -> str:
 
 
 def explain_refusals(history: KnownHistory, member_ids: Sequence[MemberId], last: Explanation) -> Iterator[Explanation]:
-    """The requests of a member that were refused after the last thing that happened to it, as far as recorded."""
+    """The requests of a member that were refused after the last event of the member, as far as they were recorded."""
     after = next((each for each in history.happenings if each.position == last.position), None)
     if after is None:
         return

@@ -1,4 +1,4 @@
-"""Why offsets were deleted, and how transactions with offsets ended."""
+"""Explains events of offsets: why they were deleted, and how transactions with offsets ended."""
 
 from regroup.coordinator import events as e
 from regroup.server.cluster.events import ProducerInitialized, TransactionPrepared
@@ -48,7 +48,7 @@ def explain_transaction_end(history: KnownHistory, happening: GroupHappening, ev
 
 
 def _outcome(history: KnownHistory, happening: GroupHappening, event: e.TransactionEnded) -> Explanation:
-    """The decision about the transaction, which is an event of the cluster."""
+    """Why the transaction was committed or aborted, from the event of the cluster that decided it."""
     decided = _prepared(history, happening, event.producer_id)
     what = "was committed" if event.committed else "was aborted"
     if decided is None or not isinstance(decided.event, TransactionPrepared):

@@ -1,4 +1,4 @@
-"""Why a rebalance started, how it ended, and who leads the generation."""
+"""Explains rebalances: why one started, how it ended, and who leads the generation."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,8 @@ def explain_rebalance(history: KnownHistory, happening: GroupHappening, event: e
 
 
 def _triggers(history: KnownHistory, happening: GroupHappening, event: e.RebalanceStarted) -> Iterator[Explanation]:
-    """The events of the same act before it. A LeaveGroup, or a sync phase that ends, may remove several members."""
+    """The events that started a rebalance: those of the same act before it. One LeaveGroup, or the end of a sync phase,
+    may remove several members."""
     index = history.happenings.index(happening)
     if happening.cause.test == "rebalance":
         yield reason(cause_text(happening.cause))
@@ -67,7 +68,8 @@ def _trigger(history: KnownHistory, happening: GroupHappening) -> Explanation:
 
 
 def explain_rejoin(history: KnownHistory, happening: GroupHappening, event: e.MemberRejoined) -> Explanation:
-    """A member sent JoinGroup again: its subscription changed, topics did, a rebalance runs, or it says why."""
+    """Why a member sent JoinGroup again: its subscription or the topics have changed, a rebalance is in progress, or
+    the reason that the request gives."""
     return Explanation(
         sentence=f"{history.name_of(event.member_id)} sent JoinGroup again at {time_text(happening.at_ms)}",
         position=happening.position,
@@ -134,7 +136,8 @@ def _profile_before(history: KnownHistory, index: int, member_id: MemberId) -> M
 
 
 def _topic_changes(history: KnownHistory, index: int) -> Iterator[str]:
-    """Changes of subscribed topics since the generation began, which the leader may have found in its metadata."""
+    """Changes of subscribed topics since the generation began, as phrases. The leader may have seen them in its
+    metadata and have rejoined because of them."""
     started = history.last_before(index, e.GenerationStarted)
     if started is None:
         return
@@ -186,7 +189,7 @@ def _ends_of_join_phase(history: KnownHistory, happening: GroupHappening) -> Ite
 
 
 def explain_leader(history: KnownHistory, happening: GroupHappening, event: e.GenerationStarted) -> Explanation:
-    """The leader of a generation, and why it leads."""
+    """Which member leads a generation, and why the coordinator chose it."""
     leader = history.name_of(event.leader_id)
     index = history.happenings.index(happening)
     sentence = f"{leader} leads generation {event.generation_id} and computes the assignment"
@@ -253,7 +256,7 @@ def explain_whole_rebalance(history: KnownHistory) -> list[Explanation]:
 
 
 def _unfinished(history: KnownHistory, started: int) -> Explanation:
-    """What the rebalance waits for at the end of the history."""
+    """Why the last rebalance has not ended yet: what it waits for at the end of the history."""
     later = history.happenings[started:]
     generation = next((each for each in later if isinstance(each.event, e.GenerationStarted)), None)
     if generation is not None and isinstance(generation.event, e.GenerationStarted):

@@ -1,4 +1,4 @@
-"""Explanations as values, and as text. Names from clients stand in them as they are: filter them for display."""
+"""Explanations as values, and as text. They contain names as clients sent them: filter them before display."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -9,11 +9,12 @@ NOT_RECORDED: Final = "not recorded"
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sentence without its full stop, what it follows from, and what else is known about it."""
+    """A sentence without its full stop, the explanations that it follows from, and notes with what else is known about
+    it."""
 
     sentence: str
     position: int | None = None
-    """The position of the event that it is about."""
+    """The position of the event that the sentence is about; None if it is not about an event."""
     because: tuple["Explanation", ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -28,18 +29,18 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def reason(sentence: str, *because: Explanation, notes: Iterable[str] = ()) -> Explanation:
-    """A sentence about no event of its own."""
+    """An explanation that gives a reason and is not about an event of its own."""
     return Explanation(sentence=sentence, because=because, notes=tuple(notes))
 
 
 def time_text(at_ms: int) -> str:
-    """`12:00:45.200`, in UTC."""
+    """A time of day from epoch milliseconds: `12:00:45.200`, in UTC."""
     seconds, milliseconds = divmod(at_ms % 86_400_000, 1000)
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{milliseconds:03}"
 
 
 def duration_text(duration_ms: int) -> str:
-    """`45 s`, `1.5 s`, `300 ms`, `7 days`."""
+    """A duration in words: `45 s`, `1.5 s`, `300 ms`, `7 days`."""
     if duration_ms < 1000:
         return f"{duration_ms} ms"
     if duration_ms % 86_400_000 == 0:
@@ -50,11 +51,11 @@ def duration_text(duration_ms: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 request`, `2 requests`."""
+    """A number with its noun: `1 request`, `2 requests`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a, b and c`."""
+    """Names as an enumeration: `a, b and c`."""
     *first, last = list(names) or ["none"]
     return f"{', '.join(first)} and {last}" if first else last

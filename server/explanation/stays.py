@@ -1,4 +1,4 @@
-"""The times during which one client was a member of a group, each under a member id of its own."""
+"""The stays of one client in a group: the times during which it was a member, each under another member id."""
 
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import Explanation, counted, reason, time_text
 
 MAX_LISTED: Final = 3
-"""Earlier stays in a sentence; further ones are counted."""
+"""The most earlier stays that a sentence lists; further ones are only counted."""
 _ENDS: Final = {
     e.MemberLeft: "left",
     e.MemberRemoved: "was removed",
@@ -18,7 +18,8 @@ _ENDS: Final = {
 
 
 class Stay(NamedTuple):
-    """A member id, with the first event that names it, and the event that ended it, if any did."""
+    """The stay of a member: its id, the first event that names it, and the event that ended it (None if it has not
+    ended)."""
 
     member_id: MemberId
     first: GroupHappening
@@ -26,7 +27,7 @@ class Stay(NamedTuple):
 
 
 def stays_of(history: KnownHistory, member_ids: Collection[MemberId]) -> list[Stay]:
-    """The stays under these member ids, in the order of their begin."""
+    """The stays of the members with these ids, in the order of their first events."""
     stays: dict[MemberId, Stay] = {}
     for happening in history.happenings:
         event = happening.event
@@ -40,12 +41,12 @@ def stays_of(history: KnownHistory, member_ids: Collection[MemberId]) -> list[St
 
 
 def names_in(event: e.Event) -> set[str]:
-    """The members to whom an event happened."""
+    """The member ids that an event is about."""
     return {getattr(event, "member_id", ""), getattr(event, "replaced_member_id", "")} - {""}
 
 
 def explain_rejoins(history: KnownHistory, stay: Stay, last: GroupHappening) -> Iterator[Explanation]:
-    """The JoinGroups that a member has sent since the last other thing that happened to it."""
+    """The JoinGroup requests that a member has sent since `last`, the last other event that it had, as explanations."""
     rejoins = [
         each
         for each in history.happenings

@@ -1,1 +1,1 @@
-"""Faults on request: rules that match requests, and what happens to a request or its response then."""
+"""Faults that tests and users ask for: rules that match requests, and what they do to a request or its response."""

@@ -1,4 +1,6 @@
-"""What rules ask of the brokers: topics by id, groups as their coordinators have them, and addresses."""
+"""The facts about the cluster that fault rules need: names of topic ids, groups as their coordinators have them, and
+brokers.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -8,19 +10,19 @@ from regroup.server.cluster.state import BrokerNode
 
 
 class ClusterFacts:
-    """The facts at present. `find_cluster` returns None while no broker runs, as after a kill."""
+    """Facts about the cluster as it is now. `find_cluster` returns None while no broker runs, as after a kill."""
 
     def __init__(self, find_cluster: Callable[[], BrokerCluster | None]) -> None:
         self._find_cluster = find_cluster
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The name of a topic's id; empty if there is no such topic."""
+        """The name of the topic with this id; empty if there is no such topic."""
         cluster = self._find_cluster()
         topic = cluster.state.find_topic("", topic_id) if cluster else None
         return topic.name if topic else ""
 
     def group(self, group_id: str) -> Group | None:
-        """The group as its coordinator has it."""
+        """The group as its coordinator has it; None while no broker runs."""
         cluster = self._find_cluster()
         return cluster.coordinator_of(group_id).group(group_id) if cluster else None
 

@@ -1,4 +1,4 @@
-"""Responses of which a part is missing."""
+"""Cuts an encoded response short, for fault rules with `cut`."""
 
 import struct
 from typing import Final
@@ -7,11 +7,12 @@ from regroup.server.faults.rule import CutKind
 
 _LENGTH: Final = struct.Struct(">i")
 _CORRELATION_END: Final = 8
-"""A frame begins with its length and the correlation id, four bytes each."""
+"""The offset behind the correlation id: a frame begins with its length and the correlation id, four bytes each."""
 
 
 def cut_frame(frame: bytearray, kind: CutKind, cut_at: float) -> bytearray:
-    """The part of an encoded response that is sent. `FaultRule.cut` and `cut_at` describe it.
+    """The part of an encoded response that is sent: its first bytes (`frame`), or a complete frame whose body ends
+    early (`body`). `FaultRule.cut` and `FaultRule.cut_at` describe it.
 
     The body keeps its correlation id, without which a client cannot find its request.
     """

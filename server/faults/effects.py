@@ -25,7 +25,8 @@ from regroup.server.responses.partitions import (
 
 
 def apply_fault(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None], cluster: ClusterFacts) -> None:
-    """Do what the rule says to a request whose delay is over."""
+    """Do what a fault rule says to a request that it has hit, once the rule's delay is over. `proceed` calls the
+    handler of the request."""
     if rule.close == "before":
         exchange.close_connection("a fault rule closes it")
     elif rule.answer is not None:
@@ -37,7 +38,8 @@ def apply_fault(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None]
 
 
 def refuse(rule: FaultRule, code: int, exchange: Exchange, cluster: ClusterFacts) -> None:
-    """Answer with an error. A producer that expects no answer sees a closed connection, as Kafka does it."""
+    """Answer a request with this error code, without its handler. A Produce with `acks=0` expects no answer: its
+    connection is closed, as Kafka does it."""
     if not expects_response(exchange.request):
         exchange.close_connection("a fault rule refuses a request that expects no response")
         return
@@ -48,14 +50,16 @@ def refuse(rule: FaultRule, code: int, exchange: Exchange, cluster: ClusterFacts
 
 
 def with_brokers(response: MetadataResponse, cluster: ClusterFacts) -> MetadataResponse:
-    """The brokers are named beside the errors of topics: a client without brokers could ask nothing more."""
+    """A Metadata response with errors of topics, completed with the brokers of the cluster. A client that gets no
+    brokers could not send another request."""
     nodes = cluster.brokers()
     brokers = [MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port) for each in nodes.values()]
     return replace(response, brokers=brokers, controller_id=min(nodes, default=-1))
 
 
 def apply_and_change(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None]) -> None:
-    """Call the handler, once or twice, and change the last response."""
+    """Let the handler apply the request, twice if the rule says `repeat`, and send its last response with the rule's
+    changes: throttled, later, cut short, or not at all."""
     applications = 2 if rule.repeat else 1
 
     def on_response(response: Message | None) -> None:
@@ -74,7 +78,8 @@ def apply_and_change(rule: FaultRule, exchange: Exchange, proceed: Callable[[], 
 def apply_in_part(
     rule: FaultRule, code: int, exchange: Exchange, proceed: Callable[[], None], topic_name: TopicNames
 ) -> None:
-    """Answer some partitions with an error. Where the API changes something, the handler does not get these at all."""
+    """Answer the partitions that the rule names with this error code, and the others truly. If the API changes
+    something, the handler gets the request without the named partitions."""
     whole = exchange.request
     if PARTITION_LISTS[type(whole)].changes_state:
         rest, removed = without_partitions(whole, rule.concerns_partition, topic_name)
@@ -100,7 +105,7 @@ def apply_in_part(
 
 
 def send_changed(rule: FaultRule, exchange: Exchange, response: Message | None) -> None:
-    """Send the response as the rule says: throttled, later, cut short, or not at all."""
+    """Send a response with the changes of a rule: throttled, later, cut short, or not at all (`drop`, `close`)."""
     if rule.drop == "answer":
         return
     if rule.close == "after":

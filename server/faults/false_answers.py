@@ -1,4 +1,6 @@
-"""Responses that the protocol allows and that are false, made from the true ones and from the state of the cluster."""
+"""Makes false answers for fault rules: responses that the protocol allows and that are not true, from the true response
+and the state of the cluster.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -19,7 +21,7 @@ from regroup.server.cluster.state import BrokerNode
 from regroup.server.faults.cluster_facts import ClusterFacts
 
 GROUP_KEY: Final = 0
-"""The key type of groups in FindCoordinator."""
+"""Kafka's number for the key type of groups in FindCoordinator."""
 
 TopicT = TypeVar("TopicT", OffsetFetchResponseTopic, OffsetFetchResponseTopics)
 
@@ -27,14 +29,15 @@ TopicT = TypeVar("TopicT", OffsetFetchResponseTopic, OffsetFetchResponseTopics)
 def stale_generation(
     request: JoinGroupRequest, response: JoinGroupResponse, cluster: ClusterFacts
 ) -> JoinGroupResponse | None:
-    """The generation before the one that has started."""
+    """A JoinGroup response with the generation id before the true one."""
     return replace(response, generation_id=response.generation_id - 1)
 
 
 def second_leader(
     request: JoinGroupRequest, response: JoinGroupResponse, cluster: ClusterFacts
 ) -> JoinGroupResponse | None:
-    """A follower is named as the leader, and gets the list of members. The leader's own response is left alone."""
+    """A JoinGroup response that names its receiver, a follower, as the leader and lists the members. None for the true
+    leader."""
     group = cluster.group(request.group_id)
     if group is None or response.leader == response.member_id:
         return None
@@ -44,7 +47,8 @@ def second_leader(
 def other_assignment(
     request: SyncGroupRequest, response: SyncGroupResponse, cluster: ClusterFacts
 ) -> SyncGroupResponse | None:
-    """The assignment of the next member, in the order in which they joined; one member alone gets its own."""
+    """A SyncGroup response with the assignment of another member: the next one in the order of joining. None if the
+    member is alone, or if both assignments are equal."""
     group = cluster.group(request.group_id)
     members = list(group.members.values()) if group else []
     ids = [member.member_id for member in members]
@@ -57,7 +61,8 @@ def other_assignment(
 def other_coordinator(
     request: FindCoordinatorRequest, response: FindCoordinatorResponse, cluster: ClusterFacts
 ) -> FindCoordinatorResponse | None:
-    """The next broker that is not in charge; a broker alone is named truly. Only groups, not transactional ids."""
+    """A FindCoordinator response that names a broker which does not coordinate the group: the next one by id, after the
+    last the first. None with a single broker, and for transactional ids."""
     if request.key_type != GROUP_KEY or len(cluster.brokers()) < 2:
         return None
     if not response.coordinators:
@@ -81,7 +86,7 @@ def _next_broker(cluster: ClusterFacts, node_id: int) -> BrokerNode:
 def older_offset(
     request: OffsetFetchRequest, response: OffsetFetchResponse, cluster: ClusterFacts
 ) -> OffsetFetchResponse | None:
-    """Every committed offset is one lower; None where no partition has one above 0."""
+    """An OffsetFetch response in which every committed offset above 0 is one lower; None if there is none."""
     changed = replace(
         response,
         topics=[_lowered(topic) for topic in response.topics],
@@ -108,7 +113,8 @@ _MAKERS: Final[Mapping[str, Callable[[Any, Any, ClusterFacts], Message | None]]]
 
 
 def false_response(kind: str, request: Message, response: Message, cluster: ClusterFacts) -> Message | None:
-    """The false response; None if the true one has an error code, or cannot be false in this way."""
+    """The false response of this kind; None if the true response has an error code or cannot be made false in this
+    way."""
     if getattr(response, "error_code", 0):
         return None
     return _MAKERS[kind](request, response, cluster)

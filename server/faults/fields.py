@@ -1,4 +1,4 @@
-"""The fields of a rule in a file or a line: error codes by Kafka's names, and durations such as `300ms`."""
+"""Reads and writes the fields of fault rules as text: error codes by Kafka's names, and durations such as `300ms`."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -22,9 +22,9 @@ CONDITIONS: Final = (
     "broker",
     "generation",
 )
-"""The fields that say which requests match."""
+"""The fields of a rule that say which requests match."""
 COUNTS: Final = ("skip", "times", "chance", "seed", "expires_after_s")
-"""The fields that say how many of them are hit."""
+"""The fields of a rule that say how many of the matching requests are hit."""
 EFFECTS: Final = (
     "hold",
     "delay_s",
@@ -39,7 +39,7 @@ EFFECTS: Final = (
     "answer_delay_s",
     "throttle_ms",
 )
-"""The fields that say what happens."""
+"""The fields of a rule that say what happens to a request that is hit."""
 
 MAX_SHOWN_CHARACTERS: Final = 80
 
@@ -60,7 +60,7 @@ _EXPECTED: Final[dict[object, str]] = {
 
 
 def read_rule(fields: Mapping[str, object], *, from_text: bool = False) -> FaultRule:
-    """The rule with these fields. Raises InvalidFault.
+    """The fault rule with these fields. Raises InvalidFault.
 
     `from_text` reads every value from text, as in `times=2`. Otherwise a text is not a number.
     """
@@ -121,13 +121,13 @@ def _milliseconds(name: str, text: str) -> float:
 
 
 def shown(value: object) -> str:
-    """A value in a message, of at most 80 characters."""
+    """A value as an error message shows it, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[: MAX_SHOWN_CHARACTERS - 3]}..."
 
 
 def written_fields(rule: FaultRule, names: Iterable[str]) -> dict[str, str]:
-    """Those of the fields that differ from their defaults, as text that `read_rule` reads."""
+    """The named fields of a rule that differ from their defaults, as text that `read_rule` can read."""
     return {name: _write(name, getattr(rule, name)) for name in names if getattr(rule, name) != _DEFAULTS[name]}
 
 

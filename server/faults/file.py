@@ -1,4 +1,4 @@
-"""Rules in a YAML file: a list of rules with the fields of FaultRule.
+"""Reads fault rules from a YAML file: a list of rules with the fields of FaultRule.
 
 - on: OffsetCommit
   group: billing
@@ -24,7 +24,7 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 
 
 def load_fault_rules(path: str | os.PathLike[str]) -> list[FaultRule]:
-    """The rules of a file, in their order.
+    """The fault rules in a file, in their order.
 
     Raises OSError, or InvalidFault with one line that names the file and the number of the rule.
     """
@@ -41,7 +41,7 @@ def load_fault_rules(path: str | os.PathLike[str]) -> list[FaultRule]:
 
 
 def read_fault_rules(text: str) -> list[FaultRule]:
-    """The rules in the text of a file. Raises InvalidFault, with the number of the rule."""
+    """The fault rules in the text of a YAML file. Raises InvalidFault, with the number of the rule."""
     try:
         listed = yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
@@ -66,7 +66,7 @@ def _read_numbered(number: int, fields: object) -> FaultRule:
 
 
 class _Loader(UniqueKeyLoader):
-    """Reads `on` and `no` as text, as YAML 1.2 does: the field `on` would be the key True."""
+    """Loads `on` and `no` as text, as YAML 1.2 does. YAML 1.1 would read the field name `on` as True."""
 
 
 _BOOL: Final = "tag:yaml.org,2002:bool"

@@ -1,4 +1,4 @@
-"""The rules that are in force, and the gate that applies them to the requests of one broker."""
+"""The fault rules in force, and the gate that applies them to the requests of one broker."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from regroup.server.net.request_recorder import RequestRecorder
 from regroup.server.request_facts import RequestFacts
 
 MAX_RULES: Final = 1_000
-"""Rules that may be in force: each request is compared with all of them."""
+"""The most rules that may be in force, because each request is compared with all of them."""
 
 
 class UnknownRule(LookupError):
@@ -25,36 +25,38 @@ class UnknownRule(LookupError):
 
 
 class ActiveFault:
-    """A rule in force: how often it matched and hit, and the requests that it holds."""
+    """A fault rule in force: how often it matched and hit, and the requests that it holds."""
 
     def __init__(self, rule: FaultRule, number: int = 0) -> None:
         self.rule = rule
         self.number = number
-        """Rules are numbered in the order in which they were added, from 1; no number is used twice."""
+        """The number of the rule: rules count from 1 in the order in which they are added, and no number is used
+        twice."""
         self.matched = 0
-        """Requests that the conditions of the rule held of, until it was spent."""
+        """How many requests fulfilled the conditions of the rule before it was spent."""
         self.hits = 0
-        """Requests to which something happened."""
+        """How many requests the rule has hit: something happened to them."""
         self.held: dict[Exchange, Callable[[], None]] = {}
         self.timer: asyncio.TimerHandle | None = None
-        """Removes the rule when it expires."""
+        """The timer that removes the rule when it expires; None if it never expires."""
         self._drawn = 0
         self._random = Random(rule.seed)
 
     @property
     def is_spent(self) -> bool:
-        """The rule has hit as often as it may."""
+        """Whether the rule has hit as many requests as `times` allows."""
         return self.rule.times is not None and self.hits >= self.rule.times
 
     def takes(self, facts: RequestFacts) -> bool:
-        """Count a request that matches; True if the rule hits it, or may hit its answer."""
+        """Whether the rule hits a request. A request that fulfils the conditions is counted as matched. For a rule with
+        `false_answer` True means only that it may hit: its response decides."""
         if self.is_spent or not self.rule.matches(facts):
             return False
         self.matched += 1
         return bool(self.rule.false_answer) or self.draw()
 
     def draw(self) -> bool:
-        """Count what the rule could hit; True, and one hit more, if `skip`, `times` and `chance` let it."""
+        """Decide by `skip`, `times` and `chance` whether a matching request is hit, and count the hit if it is."""
         if self.is_spent:
             return False
         self._drawn += 1
@@ -64,12 +66,13 @@ class ActiveFault:
         return True
 
     def hold(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
-        """Keep the request until the rule is released, or its connection is lost."""
+        """Hold a request until the rule is released, or until its connection is lost. `go_on` continues with the
+        request."""
         self.held[exchange] = go_on
         exchange.on_connection_lost = lambda: self.held.pop(exchange, None)
 
     def release(self) -> int:
-        """Go on with the requests that are held; returns their number."""
+        """Let the held requests go on; returns their number."""
         held, self.held = self.held, {}
         for exchange, go_on in held.items():
             exchange.on_connection_lost = None
@@ -78,16 +81,17 @@ class ActiveFault:
 
 
 class FaultRules:
-    """The rules of a cluster, in the order in which they were added: the first that hits a request decides."""
+    """The fault rules of a cluster, in the order in which they were added. The first rule that hits a request is
+    applied, and no other."""
 
     def __init__(self, cluster: ClusterFacts) -> None:
         self.cluster = cluster
         self._active: dict[int, ActiveFault] = {}
         self._numbers = count(1)
         self.on_change: Callable[[], object] = lambda: None
-        """Called when a rule was added."""
+        """Called after a rule was added."""
         self.recorder: RequestRecorder | None = None
-        """It notes the hits of the rules."""
+        """The recorder that notes which rule hit a request; None if exchanges are not recorded."""
         self.on_hit: Callable[[ActiveFault, Exchange], object] = lambda fault, exchange: None
         """Called when a rule hits a request, before anything happens to it."""
 
@@ -114,31 +118,31 @@ class FaultRules:
         return self._active[number]
 
     def is_active(self, fault: ActiveFault) -> bool:
-        """Whether the rule was neither removed nor has expired."""
+        """Whether the rule is in force: it was not removed and has not expired."""
         return fault.number in self._active
 
     def remove(self, fault: ActiveFault) -> None:
-        """End a rule, and release what it holds. A second call has no effect."""
+        """Remove a rule and let the requests that it holds go on. A second call has no effect."""
         self._active.pop(fault.number, None)
         if fault.timer is not None:
             fault.timer.cancel()
         fault.release()
 
     def note_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        """A rule hits a request: before anything happens to it."""
+        """Report that a rule hits a request to the recorder and to `on_hit`, before anything happens to the request."""
         if self.recorder is not None and exchange.row is not None:
             self.recorder.note_fault(exchange.row, fault.rule.effect)
         self.on_hit(fault, exchange)
 
     def may_hit(self, exchange: Exchange, broker: int) -> bool:
-        """Whether a rule that is not spent matches the request."""
+        """Whether any rule that is not spent matches the request."""
         if not self._active:
             return False
         facts = RequestFacts(exchange, broker, self.cluster.topic_name)
         return any(not fault.is_spent and fault.rule.matches(facts) for fault in self._active.values())
 
     def take(self, exchange: Exchange, broker: int) -> ActiveFault | None:
-        """The rule that hits the request, if any."""
+        """The first rule that hits the request, with its counts updated; None if no rule does."""
         if not self._active:
             return None
         facts = RequestFacts(exchange, broker, self.cluster.topic_name)
@@ -146,7 +150,7 @@ class FaultRules:
 
 
 class FaultGate:
-    """The gate of one broker: a RequestGate."""
+    """The request gate of one broker, which applies the fault rules in force."""
 
     def __init__(self, broker: int, rules: FaultRules) -> None:
         self._broker = broker
@@ -179,7 +183,8 @@ class FaultGate:
             begin()
 
     def _falsify(self, fault: ActiveFault, exchange: Exchange, response: Message | None) -> None:
-        """Send a false response where there is one and the rule still hits; otherwise the true one."""
+        """Send a false response if one can be made and `skip`, `times` and `chance` allow it; otherwise the true
+        one."""
         kind, request = fault.rule.false_answer, exchange.request
         false = None if response is None else false_response(kind, request, response, self._rules.cluster)
         if response is None:

@@ -26,21 +26,22 @@ FALSE_ANSWERS: Final[dict[str, str]] = {
     "other_coordinator": "FindCoordinator",
     "older_offset": "OffsetFetch",
 }
-"""Each false answer with its API."""
+"""Each kind of false answer with the API whose responses it changes."""
 
 MAX_DELAY_S: Final = 3_600.0
 MAX_INT32: Final = 2**31 - 1
 
 _EXCLUSIVE: Final = ("answer", "partition_error", "drop", "close", "cut", "false_answer")
-"""A request has one of these fates."""
+"""Effects that exclude each other: a rule has at most one of them."""
 
 
 class InvalidFault(ValueError):
-    """A rule that cannot do what it says; the message says why."""
+    """The fields of a fault rule are invalid or contradict each other; the message says why."""
 
 
 class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All conditions that are given must hold; of the effects, those that do not exclude each other may be combined."""
+    """Which requests a fault hits, and what happens to them. A request matches if all given conditions hold. Effects
+    may be combined, except those that exclude each other."""
 
     on: str | tuple[str, ...] = ()
     """Kafka's name of an API, or several: `JoinGroup`. Empty for every API."""
@@ -50,23 +51,23 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     instance_id: str = ""
     client_id: str = ""
     topic: str = ""
-    """A topic that the request names; a request for all topics names each."""
+    """The request names this topic; a request for all topics names every topic."""
     partitions: tuple[int, ...] = ()
-    """The request names one of these partitions, of `topic` if that is given."""
+    """The request names one of these partitions, of `topic` if that is given. Empty for any partition."""
     broker: int | None = None
     generation: int | None = None
     skip: int = 0
-    """How many matching requests pass before the first is hit."""
+    """How many matching requests are not hit before the first hit."""
     times: int | None = None
-    """How many requests are hit; None for all."""
+    """How many requests are hit at most; None for no limit."""
     chance: float = 1.0
-    """The share of the matching requests that is hit, drawn with `seed`."""
+    """The probability, 0 to 1, with which a matching request is hit, drawn with `seed`."""
     seed: int = 0
     expires_after_s: float | None = None
-    """The rule is removed after this time; None for never."""
+    """The rule is removed after this many seconds; None for never."""
 
     delay_s: float = 0.0
-    """The handler gets the request so much later."""
+    """The handler gets the request this many seconds later."""
     answer: int | None = None
     """The request is not applied, and answered with this error code."""
     partition_error: int | None = None
@@ -90,9 +91,9 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     hold: bool = False
     """The request waits until the rule is released or removed."""
     answer_delay_s: float = 0.0
-    """The client gets the response so much later."""
+    """The client gets the response this many seconds later."""
     throttle_ms: int = 0
-    """`throttle_time_ms` of the response."""
+    """The value of `throttle_time_ms` in the response; 0 leaves it as it is."""
 
     def __post_init__(self) -> None:
         for name in self.apis:
@@ -105,7 +106,7 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def apis(self) -> tuple[str, ...]:
-        """The APIs that the rule names; empty for every API."""
+        """Kafka's names of the APIs that the rule is about; empty for every API."""
         return (self.on,) if isinstance(self.on, str) and self.on else tuple(self.on)
 
     def _problems(self) -> Iterator[str]:
@@ -161,7 +162,7 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def effect(self) -> str:
-        """What the rule does, in a few words: `hold, drop answer`."""
+        """What the rule does to a request, in a few words: `hold, drop answer`."""
         parts = [name for name in ("hold", "repeat") if getattr(self, name)]
         parts += [f"{name} {getattr(self, name)}" for name in ("drop", "close", "cut") if getattr(self, name)]
         parts += [self.false_answer.replace("_", " ")] if self.false_answer else []
@@ -171,11 +172,11 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return ", ".join([*parts, "throttle"] if self.throttle_ms else parts)
 
     def may_match_api(self, name: str) -> bool:
-        """Whether the rule is about this API."""
+        """Whether the rule is about the API with this name."""
         return not self.apis or name in self.apis
 
     def matches(self, facts: RequestFacts) -> bool:
-        """Whether the conditions hold of a request; counts and chance are not considered."""
+        """Whether a request fulfils the conditions; `skip`, `times` and `chance` are not considered."""
         return (
             self.may_match_api(facts.api)
             and self.version in (None, facts.version)
@@ -189,12 +190,12 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
     def concerns_partition(self, topic: str, index: int) -> bool:
-        """Whether `partition_error` is for this partition."""
+        """Whether this partition gets the error of `partition_error`."""
         return self.topic in ("", topic) and (not self.partitions or index in self.partitions)
 
 
 def checked_rule(**fields: Any) -> FaultRule:
-    """The rule with these fields. Raises InvalidFault also for a value of another type."""
+    """The fault rule with these fields. Raises InvalidFault, also for a value of the wrong type."""
     try:
         rule = FaultRule(**fields)
         msgspec.convert(msgspec.to_builtins(rule), FaultRule)

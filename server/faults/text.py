@@ -1,4 +1,4 @@
-"""Rules as lines of text, for a prompt.
+"""Fault rules as lines of text, for the prompt of `regroup serve`.
 
     fault on=OffsetCommit group=billing answer=COORDINATOR_NOT_AVAILABLE times=2
     fault on=SyncGroup client_id=first hold
@@ -20,28 +20,28 @@ from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.faults.rule import FaultRule, InvalidFault
 
 FAULT_WORDS: Final = ("fault", "faults", "release", "remove")
-"""The first words of the commands."""
+"""The first words of the commands about fault rules."""
 USAGE: Final = "type fault FIELD=VALUE ..., faults, release N or remove N"
 
 
 class AddFault(msgspec.Struct, frozen=True):
-    """Put a rule in force."""
+    """The command that puts a rule in force."""
 
     rule: FaultRule
 
 
 class ListFaults(msgspec.Struct, frozen=True):
-    """Show the rules in force."""
+    """The command that shows the rules in force."""
 
 
 class ReleaseFault(msgspec.Struct, frozen=True):
-    """Go on with the requests that a rule holds."""
+    """The command that lets the requests go on that a rule holds."""
 
     number: int
 
 
 class RemoveFault(msgspec.Struct, frozen=True):
-    """End a rule."""
+    """The command that removes a rule."""
 
     number: int
 
@@ -50,23 +50,24 @@ FaultCommand: TypeAlias = AddFault | ListFaults | ReleaseFault | RemoveFault
 
 
 class FaultLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule in force, as a list shows it."""
+    """A rule in force, as the command `faults` lists it."""
 
     number: int
     conditions: str
-    """`on=OffsetCommit group=billing times=2`; empty for a rule that matches every request."""
+    """The conditions of the rule: `on=OffsetCommit group=billing times=2`. Empty for a rule that matches every
+    request."""
     effect: str
-    """`answer=COORDINATOR_NOT_AVAILABLE`."""
+    """What the rule does: `answer=COORDINATOR_NOT_AVAILABLE`."""
     matched: int
     hits: int
     held: int
-    """Requests that wait for `release`."""
+    """How many requests the rule holds, which wait for `release`."""
     is_spent: bool
-    """The rule has hit as often as it may."""
+    """Whether the rule has hit as many requests as `times` allows."""
 
 
 def parse_fault_command(line: str) -> FaultCommand:
-    """The command in a line. Raises InvalidFault."""
+    """The command that a line contains. Raises InvalidFault."""
     word, _, rest = line.strip().partition(" ")
     rest = rest.strip()
     if word == "fault":
@@ -79,7 +80,7 @@ def parse_fault_command(line: str) -> FaultCommand:
 
 
 def run_fault_command(rules: FaultRules, line: str) -> list[str]:
-    """Do what a line says, and return the lines to show. Raises InvalidFault or UnknownRule."""
+    """Execute the command in a line, and return the lines to print. Raises InvalidFault or UnknownRule."""
     command = parse_fault_command(line)
     if isinstance(command, AddFault):
         return [format_fault(describe_fault(rules.add(command.rule)))]
@@ -94,7 +95,7 @@ def run_fault_command(rules: FaultRules, line: str) -> list[str]:
 
 
 def parse_rule(text: str) -> FaultRule:
-    """The rule in `on=OffsetCommit drop=answer times=2`. Raises InvalidFault."""
+    """The fault rule in a text such as `on=OffsetCommit drop=answer times=2`. Raises InvalidFault."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -109,7 +110,7 @@ def parse_rule(text: str) -> FaultRule:
 
 
 def describe_fault(fault: ActiveFault) -> FaultLine:
-    """The rule in force, as a list shows it."""
+    """A rule in force as the command `faults` lists it."""
     return FaultLine(
         number=fault.number,
         conditions=_format(fault.rule, (*CONDITIONS, *COUNTS)),
@@ -122,7 +123,7 @@ def describe_fault(fault: ActiveFault) -> FaultLine:
 
 
 def format_fault(line: FaultLine) -> str:
-    """`2  on=SyncGroup  hold  matched 3, hit 3, holds 1`."""
+    """A rule in force as a line of text: `2  on=SyncGroup  hold  matched 3, hit 3, holds 1`."""
     counts = f"matched {line.matched}, hit {line.hits}"
     held = f", holds {line.held}" if line.held else ""
     spent = ", spent" if line.is_spent else ""

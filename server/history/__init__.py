@@ -1,1 +1,1 @@
-"""The history in a store: its verification, and the snapshots before a trim."""
+"""The history in a store: its verification, and the snapshots that are needed before old events are trimmed."""

@@ -1,4 +1,4 @@
-"""Snapshots at any position of a store, so that the events before it can be trimmed."""
+"""Saves snapshots at any position of a store, so that the events before it can be trimmed."""
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from regroup.storage.store import EventStore
 
 
 async def save_snapshots_at(store: EventStore, position: int) -> None:
-    """Fold the history up to this position, and save snapshots of the groups and of the cluster there.
+    """Fold the events up to and including this position, and save snapshots of the groups and of the cluster there.
 
     Raises StoreDamaged if earlier snapshots leave a group out, since a trim would lose it.
     """
@@ -36,7 +36,7 @@ async def save_snapshots_at(store: EventStore, position: int) -> None:
 
 
 def _snapshot(last: Record, groups: dict[str, Group], image: ClusterImage) -> Snapshot:
-    """Encode the state of a group, or of the cluster, as a snapshot. `last` is its last record before the cut."""
+    """The state of a group, or of the cluster, as an encoded snapshot. `last` is its last record up to the cut."""
     number, position, epoch = last.event_number, last.position, last.coordinator_epoch
     if last.group is None:
         return encode_cluster_snapshot(image, event_number=number, position=position, coordinator_epoch=epoch)

@@ -1,4 +1,4 @@
-"""Verification of a whole store: every event is folded, every invariant checked, every snapshot compared."""
+"""Verifies a whole store: every event is folded, every invariant checked, every snapshot compared with the fold."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -25,17 +25,18 @@ from regroup.storage.store import EventStore
 PROGRESS_INTERVAL_EVENTS: Final = 1000
 
 VerificationProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of events that were folded, and the number of all events."""
+"""A function that is called with the number of events verified so far, and the number of all events."""
 
 
 class VerificationResult(NamedTuple):
-    """The outcome: `events` were folded from `first_position` on; earlier ones were trimmed."""
+    """The outcome of a verification: `events` were folded from position `first_position` on; earlier ones had been
+    trimmed."""
 
     events: int
     first_position: int
     groups: int
     ignored_snapshots: int
-    """Newest snapshots of another version, which no load reads."""
+    """How many of the newest snapshots have another version, so that no load reads them."""
     violations: Sequence[Violation]
     """Violations in order of their position."""
 
@@ -58,13 +59,13 @@ async def verify_store(
 
 
 class _StoreVerifier:
-    """Folds the records in order, and compares the snapshots of each cut when its position is reached."""
+    """Folds the records of a store in order, and compares the snapshots of each cut when that position is reached."""
 
     def __init__(self, store: EventStore, heads: dict[str | None, Head], cuts: list[int]) -> None:
         self._store = store
         self._heads = heads
         self._cuts = cuts
-        """The cuts that are not reached yet, the next one last."""
+        """The cuts that have not been reached yet, in descending order."""
         self._groups = GroupsVerifier()
         self._cluster = ClusterVerifier()
         self._violations: list[Violation] = []
@@ -73,7 +74,7 @@ class _StoreVerifier:
         self.events = 0
 
     async def begin(self) -> None:
-        """Begin with the snapshots of the first cut, if the events before it were trimmed."""
+        """Start from the snapshots of the first cut, if the events before it were trimmed."""
         if not self._store.trimmed_through:
             return
         if not self._cuts:
@@ -110,7 +111,8 @@ class _StoreVerifier:
         return VerificationResult(self.events, self.first_position, groups, self._ignored_snapshots, violations)
 
     def _missing_events(self) -> Iterator[Violation]:
-        """Groups with later events, by the store's heads, than snapshots and events show: they were trimmed away."""
+        """A violation for each group of which snapshots and events show fewer events than the store's heads do: the
+        missing ones were trimmed away."""
         for group_id, head in self._heads.items():
             group = self._groups.groups.get(group_id) if group_id is not None else None
             if group_id is not None and (group is None or group.event_number < head.event_number):
@@ -118,7 +120,7 @@ class _StoreVerifier:
                 yield Violation(head.position, group_id, sentence)
 
     async def _unusable_epochs(self) -> list[Violation]:
-        """The next coordinator would get an epoch in which records exist."""
+        """A violation if the next coordinator would get a coordinator epoch in which records exist already."""
         counter = await self._store.coordinator_epoch()
         newest = max(self._heads.values(), key=lambda head: head.coordinator_epoch, default=None)
         if newest is None or newest.coordinator_epoch <= counter:
@@ -141,21 +143,22 @@ class _StoreVerifier:
 
 
 class ClusterVerifier:
-    """Takes a store's records in order; `violations_of` returns what each one breaks. Records of groups are ignored."""
+    """Verifies the cluster's records of a store in order; `violations_of` returns what each one violates. Records of
+    groups are ignored."""
 
     def __init__(self) -> None:
         self._image = ClusterImage()
         self._event_number = self._position = 0
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
-        """Begin the fold at the cluster's snapshot, where earlier records were trimmed. Raises StoreDamaged."""
+        """Start from the cluster's snapshot, because earlier records were trimmed. Raises StoreDamaged."""
         for each in snapshots:
             if each.group is None:
                 self._image = decode_cluster_snapshot(each)
                 self._event_number, self._position = each.event_number, each.position
 
     def violations_of(self, record: Record) -> Iterator[Violation]:
-        """What this record breaks."""
+        """What this record violates."""
         if record.group is not None:
             return
         yield from unreadable_parts(record)
@@ -175,7 +178,7 @@ class ClusterVerifier:
             yield Violation(record.position, CLUSTER, sentence)
 
     def violations_at_snapshot(self, cut: int, snapshots: Iterable[Snapshot]) -> Iterator[Violation]:
-        """Compare the newest snapshot of the cluster up to the cut with the fold of its records so far."""
+        """What differs between the newest snapshot of the cluster up to the cut and the fold of the records so far."""
         own = [each for each in snapshots if each.group is None]
         if not own and self._event_number:
             yield Violation(cut, CLUSTER, f"The snapshots up to position {cut} leave the topics out.")
@@ -198,7 +201,7 @@ class ClusterVerifier:
 
 
 def violations_of_step(before: ClusterImage, event: ClusterEvent) -> Iterator[str]:
-    """What this event breaks, given the cluster before it."""
+    """What this event violates, as sentences, given the cluster before it."""
     topics, transactions = before.topics, before.transactions
     match event:
         case TopicCreated(name=name) if name in topics:

@@ -1,1 +1,1 @@
-"""A partition's records: validation, the log in memory, the state of its producers."""
+"""A partition's log: validation of records, the log in memory, the state of its producers."""

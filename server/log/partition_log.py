@@ -1,4 +1,4 @@
-"""One partition's log, in memory and up to a size: batches as they were produced, with their offsets.
+"""The log of one partition, in memory and limited in size: batches as they were produced, with their offsets.
 
     0 … log_start_offset … last_stable_offset … high_watermark … log_end_offset
           oldest batch      read_committed end   read_uncommitted end   next record
@@ -35,11 +35,12 @@ _MARKER_VALUE = Struct(">hi")
 _COMMIT_KEY = _MARKER_KEY.pack(0, 1)
 _MAGIC_OFFSET = 16
 _BATCH_OVERHEAD_BYTES = 200
-"""Memory of a batch besides its bytes: legacy messages are stored one by one, and have as few as 26 bytes."""
+"""Estimated memory of a batch besides its bytes. It matters for legacy messages, which are stored one by one and may
+have only 26 bytes."""
 
 
 class StoredBatch(msgspec.Struct, frozen=True, gc=False):
-    """A record batch, or a legacy message, with its offsets."""
+    """A record batch (format 2), or a legacy message, with its offsets."""
 
     base_offset: int
     last_offset: int
@@ -49,12 +50,13 @@ class StoredBatch(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_record_batch(data: bytes) -> bool:
-    """Whether these bytes are a record batch (format 2) or else a legacy message."""
+    """Whether these bytes are a record batch (format 2); False for a legacy message."""
     return data[_MAGIC_OFFSET] == 2
 
 
 class PartitionLog:
-    """Batches in order of their offsets; beyond `retention_bytes` (-1 for no limit) the oldest are deleted."""
+    """The log of one partition: batches in the order of their offsets. Beyond `retention_bytes` (-1 for no limit) the
+    oldest are deleted."""
 
     def __init__(self, *, leader_epoch: int, retention_bytes: int, log_end_offset: int = 0) -> None:
         self.leader_epoch = leader_epoch
@@ -70,7 +72,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """The end offset for readers of all records."""
+        """The end offset (exclusive) for consumers with isolation level read_uncommitted."""
         return min(self.log_end_offset, self.reserved_before)
 
     @property
@@ -79,22 +81,24 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end offset for readers of committed records: no record before it belongs to an open transaction."""
+        """The end offset (exclusive) for consumers with isolation level read_committed: no record below it belongs to
+        an open transaction."""
         first_open = self.producers.first_open_transaction_offset()
         return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
 
     def readable_end(self, *, read_committed: bool) -> int:
-        """The end offset for readers of this isolation level."""
+        """The end offset (exclusive) for consumers of this isolation level."""
         return self.last_stable_offset if read_committed else self.high_watermark
 
     def reserve(self, before: int) -> None:
-        """Offsets below this one are durably reserved, so records there may be read."""
+        """Note that offsets below `before` are durably reserved, so that records there may be read."""
         if before > self.reserved_before:
             self.reserved_before = before
             self.notify_listeners()
 
     def append(self, batches: list[ValidatedBatch]) -> int:
-        """Append, and return the offset of the first record; a duplicate is not appended and keeps its offset.
+        """Append batches, and return the offset of the first record. A batch that is a duplicate is not appended again;
+        its first offset is returned.
 
         Raises RequestError if a producer's sequence number or epoch is invalid.
         """
@@ -149,7 +153,8 @@ class PartitionLog:
             self.delete_before(self._batches[count].base_offset)
 
     def delete_before(self, offset: int) -> None:
-        """Delete the records below this offset. A batch that contains it stays as it is."""
+        """Let the log start at this offset, and delete the batches whose records all lie below it. A batch that
+        contains the offset stays whole."""
         self.log_start_offset = max(self.log_start_offset, offset)
         count = bisect_left(self._batches, self.log_start_offset, key=_last_offset)
         self._size_bytes -= sum(map(_memory_of, self._batches[:count]))
@@ -157,7 +162,8 @@ class PartitionLog:
         self.producers.delete_before(self.log_start_offset)
 
     def start_leader_epoch(self, leader_epoch: int, reserved_before: int) -> None:
-        """Begin a leader epoch after the store was reopened: records at offsets that are not reserved are dropped."""
+        """Begin a leader epoch after the store was reopened. Batches with an offset at or above `reserved_before`,
+        which is not durably reserved, are dropped."""
         count = bisect_left(self._batches, reserved_before, key=_last_offset)
         self._size_bytes -= sum(map(_memory_of, self._batches[count:]))
         del self._batches[count:]
@@ -168,7 +174,7 @@ class PartitionLog:
         self.notify_listeners()
 
     def bump_leader_epoch(self, leader_epoch: int) -> None:
-        """Begin the epoch of another leader; all records stay."""
+        """Begin a leader epoch because the leader has changed; all records stay."""
         self.leader_epoch = leader_epoch
         self._epoch_starts.append((leader_epoch, self.log_end_offset))
         self.notify_listeners()
@@ -190,7 +196,8 @@ class PartitionLog:
         return producers
 
     def read(self, offset: int, *, before: int, max_bytes: int, at_least_one: bool) -> list[bytes]:
-        """Whole batches, from the one with `offset`, up to `before` and to `max_bytes`.
+        """The batches from the one that contains `offset` on, whole, that end below offset `before` and have at most
+        `max_bytes` in all.
 
         With `at_least_one` the first batch is returned even if it is larger.
         """
@@ -204,25 +211,28 @@ class PartitionLog:
         return found
 
     def end_of_read(self, offset: int, batch_count: int) -> int:
-        """The offset behind what `read` has returned: so many batches from this offset on."""
+        """The offset behind the last of `batch_count` batches from `offset` on: the next one to read after `read` has
+        returned so many batches."""
         if not batch_count:
             return offset
         return self._batches[bisect_left(self._batches, offset, key=_last_offset) + batch_count - 1].last_offset + 1
 
     def first_batch_at_or_after(self, timestamp_ms: int, before: int) -> StoredBatch | None:
-        """The first batch with a record of this time or later."""
+        """The first batch with a record at `timestamp_ms` or later, among the batches that end below offset
+        `before`."""
         return next(
             (batch for batch in self._batches if batch.max_timestamp_ms >= timestamp_ms and batch.last_offset < before),
             None,
         )
 
     def batch_with_max_timestamp(self, before: int) -> StoredBatch | None:
-        """The first of the batches with the largest timestamp."""
+        """The batch with the largest timestamp among those that end below offset `before`; of several, the first."""
         readable = [batch for batch in self._batches if batch.last_offset < before and batch.max_timestamp_ms >= 0]
         return max(readable, key=lambda batch: batch.max_timestamp_ms, default=None)
 
     def leader_epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to this one and its end offset (KIP-101); (-1, -1) for a later one than the current."""
+        """The largest leader epoch that is not above `epoch`, and its end offset (KIP-101). (-1, -1) if `epoch` is
+        later than the current one."""
         count = bisect_right(self._epoch_starts, epoch, key=lambda start: start[0])
         if count == len(self._epoch_starts):
             return (epoch, self.high_watermark) if epoch == self.leader_epoch else (-1, -1)
@@ -230,7 +240,8 @@ class PartitionLog:
         return (self._epoch_starts[count - 1][0] if count else epoch), end
 
     def add_listener(self, callback: Callable[[], None]) -> None:
-        """Call back whenever more records may be readable, until `remove_listener`."""
+        """Call `callback` whenever more records may be readable or the log's leadership changes, until
+        `remove_listener`."""
         self._listeners[callback] = None
 
     def remove_listener(self, callback: Callable[[], None]) -> None:
@@ -250,7 +261,7 @@ def _last_offset(batch: StoredBatch) -> int:
 
 
 def _empty_batches(end: int, leader_epoch: int) -> list[StoredBatch]:
-    """Batches without records for the offsets that a restart has lost, as log compaction leaves them."""
+    """Batches without records for the offsets below `end` that a restart has lost, as log compaction leaves them."""
     return [
         _empty_batch(base, min(end, base + _MAX_OFFSET_DELTA) - 1, leader_epoch)
         for base in range(0, end, _MAX_OFFSET_DELTA)

@@ -1,4 +1,4 @@
-"""The producers of one partition: their last sequence numbers (KIP-98), and their transactions."""
+"""The producers of a partition: their last sequence numbers (KIP-98), and their open and aborted transactions."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -10,13 +10,14 @@ from regroup.protocol.record_batch import BatchHeader
 from regroup.server.errors import RequestError
 
 _MAX_BATCHES = 5
-"""Batches that are kept of each producer: Kafka's limit of requests in flight, any of which may be sent again."""
+"""How many of its last batches are kept for each producer: as many as it may have in flight in Kafka, since it may send
+any of them again."""
 _MAX_PRODUCERS = 10_000
-"""Producers that are kept, the last active ones. Kafka removes them after `producer.id.expiration.ms` instead."""
+"""How many producers are kept, the last active ones. Kafka instead removes them after `producer.id.expiration.ms`."""
 
 
 class WrittenBatch(NamedTuple):
-    """The sequence numbers and the offset of a batch."""
+    """A batch that was appended: its sequence numbers and its first offset."""
 
     first_sequence: int
     last_sequence: int
@@ -43,11 +44,12 @@ class ProducerStates:
     def __init__(self) -> None:
         self._producers: dict[int, _Producer] = {}
         self._open: dict[int, int] = {}
-        """The first offset of each open transaction, by producer id."""
+        """The first offset of each producer's open transaction, by producer id."""
         self._aborted: list[AbortedSpan] = []
 
     def check(self, batch: BatchHeader) -> WrittenBatch | None:
-        """The earlier append of the same batch, if it is a duplicate. Raises RequestError if it is out of order."""
+        """The earlier append if the batch is a duplicate, None if it is new. Raises RequestError if its epoch or its
+        sequence number is not the expected one."""
         producer = self._producers.get(batch.producer_id)
         if producer is None:
             return None  # unknown, perhaps because of a restart: Kafka then accepts any sequence
@@ -69,7 +71,7 @@ class ProducerStates:
         return None
 
     def record_batch(self, batch: BatchHeader, base_offset: int) -> None:
-        """The batch was appended at this offset."""
+        """Note that a batch was appended at this offset."""
         producer = self._touch(batch.producer_id, batch.producer_epoch)
         last = _add(batch.base_sequence, batch.last_offset_delta)
         producer.batches.append(WrittenBatch(batch.base_sequence, last, base_offset))
@@ -78,14 +80,15 @@ class ProducerStates:
             self._open.setdefault(batch.producer_id, base_offset)
 
     def end_transaction(self, producer_id: int, epoch: int, marker_offset: int, *, committed: bool) -> None:
-        """The marker at this offset ends the producer's open transaction."""
+        """Note that the marker at this offset ends the producer's open transaction."""
         self._touch(producer_id, epoch)
         first_offset = self._open.pop(producer_id, None)
         if first_offset is not None and not committed:
             self._aborted.append(AbortedSpan(producer_id, first_offset, marker_offset))
 
     def _touch(self, producer_id: int, epoch: int) -> _Producer:
-        """The producer in this epoch, now the last active one."""
+        """The state of a producer in this epoch, which becomes the last active one. A new epoch begins without
+        batches."""
         producer = self._producers.pop(producer_id, None)
         if producer is None or producer.epoch != epoch:
             producer = _Producer(epoch)
@@ -100,16 +103,16 @@ class ProducerStates:
         return producer.epoch if producer is not None and producer_id in self._open else None
 
     def first_open_transaction_offset(self) -> int | None:
-        """The first offset of the oldest open transaction."""
+        """The first offset of the oldest open transaction; None if there is none."""
         return min(self._open.values(), default=None)
 
     def aborted_transactions(self, start: int, stop: int) -> list[AbortedSpan]:
-        """Aborted transactions with records at start <= offset < stop."""
+        """The aborted transactions that have records in start <= offset < stop."""
         first = bisect_left(self._aborted, start, key=_last_offset)  # in the order of their markers
         return [span for span in islice(self._aborted, first, None) if span.first_offset < stop]
 
     def delete_before(self, offset: int) -> None:
-        """The log now starts at this offset."""
+        """Forget the transactions whose records were deleted: the log now starts at this offset."""
         self._aborted = [span for span in self._aborted if span.last_offset >= offset]
 
 
@@ -118,5 +121,5 @@ def _last_offset(span: AbortedSpan) -> int:
 
 
 def _add(sequence: int, count: int) -> int:
-    """The sequence number `count` later; 0 follows 2³¹-1."""
+    """The sequence number `count` after `sequence`; 0 follows 2³¹-1."""
     return (sequence + count) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""Validation of the records that a producer sends for one partition."""
+"""Validates the records that a producer sends for one partition, by Kafka's checks."""
 
 import zlib
 from collections.abc import Generator, Iterator
@@ -27,7 +27,8 @@ _CRC = Struct(">I")
 _TIMESTAMP = Struct(">q")
 _LENGTH = Struct(">i")
 _LEGACY_HEADER_BYTES = {0: 18, 1: 26}
-"""Bytes before the key length, by format: offset, size, CRC, magic, attributes, and in format 1 a timestamp."""
+"""Bytes of a legacy message before its key length, by format: offset, size, CRC, magic, attributes, and in format 1 a
+timestamp."""
 _GZIP = 1
 _ZSTD = 4
 _MESSAGES_PER_STEP = 10
@@ -36,7 +37,8 @@ _STEPS_PER_PORTION = 100
 
 
 class ValidatedBatch(msgspec.Struct, frozen=True, gc=False):
-    """A record batch, or a legacy message, that may be appended. `header` is None for a legacy message."""
+    """A record batch (format 2) or a legacy message that has passed validation. `header` is None for a legacy
+    message."""
 
     data: bytes
     record_count: int
@@ -44,7 +46,7 @@ class ValidatedBatch(msgspec.Struct, frozen=True, gc=False):
     header: BatchHeader | None = None
 
     def encode_at(self, base_offset: int, leader_epoch: int) -> bytes:
-        """The bytes with their offset in the log."""
+        """The bytes of the batch with its offset and leader epoch in the log."""
         if self.header is not None:
             return assign_offset(self.data, base_offset, leader_epoch)
         (_, size) = _OFFSET_AND_SIZE.unpack_from(self.data)
@@ -53,20 +55,21 @@ class ValidatedBatch(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class LegacyAllowance:
-    """What the legacy sets of one request may still contain, all partitions together."""
+    """How many legacy messages, and decompressed bytes of them, one request may still contain in all its partitions
+    together."""
 
     messages: int = MAX_LEGACY_MESSAGES
     decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 
     def take_message(self) -> None:
-        """Raises RequestError for one message too many."""
+        """Count one message. Raises RequestError if it is one too many."""
         self.messages -= 1
         if self.messages < 0:
             text = f"The legacy message sets of a request have at most {MAX_LEGACY_MESSAGES} messages"
             raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
 
     def take_bytes(self, count: int) -> None:
-        """Raises RequestError for more decompressed bytes than allowed."""
+        """Count decompressed bytes. Raises RequestError if they are too many."""
         self.decompressed_bytes -= count
         if self.decompressed_bytes < 0:
             text = f"The legacy message sets of a request have at most {MAX_DECOMPRESSED_BYTES} bytes when decompressed"
@@ -74,13 +77,13 @@ class LegacyAllowance:
 
 
 Validation: TypeAlias = Generator[int, None, list[ValidatedBatch]]
-"""Yields the number of steps since the last pause, and returns the batches in order."""
+"""A validation in turns: yields the number of steps since the last pause, and returns the valid batches in order."""
 
 
 def validate_records(
     records: bytes | None, allowance: LegacyAllowance, *, produce_version: int, max_bytes: int
 ) -> Validation:
-    """Validate the records for one partition, in turns. Raises RequestError if any is invalid.
+    """Validate the records for one partition, in turns. Raises RequestError if a record is invalid.
 
     Compressed batches are not decompressed; gzipped legacy sets are.
     """
@@ -124,7 +127,8 @@ def validate_batch(batches: list[RawBatch], produce_version: int, max_bytes: int
 
 
 def _validate_legacy(records: bytes, allowance: LegacyAllowance, max_bytes: int) -> Validation:
-    """Formats 0 and 1 (Produce up to v2). A gzipped set is decompressed, since its messages need their own offsets."""
+    """Validate legacy messages of formats 0 and 1 (Produce up to v2). A gzipped set is decompressed, since each of its
+    messages needs its own offset."""
     messages: list[ValidatedBatch] = []
     for message in split_batches(records):
         if message.magic == 2:
@@ -161,7 +165,8 @@ def _take(messages: list[ValidatedBatch], message: ValidatedBatch, allowance: Le
 
 
 def _read_legacy(message: RawBatch) -> tuple[int, int, bytes]:
-    """Timestamp (-1 if the format has none), compression type and value of one legacy message. Raises Malformed."""
+    """The timestamp in milliseconds (-1 in format 0, which has none), compression type and value of a legacy message.
+    Raises Malformed."""
     data, header_bytes = message.data, _LEGACY_HEADER_BYTES[message.magic]
     (checksum,) = _CRC.unpack_from(data, 12)
     if zlib.crc32(memoryview(data)[16:]) != checksum:
@@ -178,7 +183,7 @@ def _read_legacy(message: RawBatch) -> tuple[int, int, bytes]:
 
 
 def _gunzip(value: bytes, allowance: LegacyAllowance) -> Generator[int, None, bytes]:
-    """Decompress in turns. Raises Malformed, or RequestError beyond the allowance."""
+    """Decompress a gzipped message set, in turns. Raises Malformed, or RequestError if `allowance` is exceeded."""
     stream, decompressed = zlib.decompressobj(wbits=31), bytearray()
     while not stream.eof:
         try:

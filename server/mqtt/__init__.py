@@ -1,1 +1,1 @@
-"""The brokers on MQTT: the feed of events, group summaries, remote clients, and losses of their connections."""
+"""The brokers on MQTT: the feed of events, summaries of groups, remote clients, and the losses of their connections."""

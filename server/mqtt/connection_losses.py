@@ -1,4 +1,4 @@
-"""Members whose connection was lost, and which the coordinator has not removed yet.
+"""Keeps which members have lost their MQTT connection, until the coordinator removes them or they send a request.
 
     losses.add(ConnectionLoss("payments", "anna-1f2e…", "laptop-1", at_ms))
     losses.of_group("payments")       {"anna-1f2e…": ConnectionLoss(…)}: shown beside the member's session timeout
@@ -20,7 +20,8 @@ class ConnectionLoss(NamedTuple):
 
 
 class ConnectionLosses:
-    """The losses by group and member. `on_change` is called with the group id when one is added or cleared."""
+    """The lost connections by group and member. `on_change` is called with the group id when a loss is added or
+    cleared."""
 
     def __init__(self, on_change: Callable[[str], None] = lambda group_id: None) -> None:
         self._on_change = on_change
@@ -31,17 +32,17 @@ class ConnectionLosses:
         self._on_change(loss.group_id)
 
     def clear(self, group_id: str, member_id: str) -> None:
-        """The member has sent a request."""
+        """Clear the loss of a member, because it has sent a request."""
         if member_id in self._by_group.get(group_id, {}):
             del self._by_group[group_id][member_id]
             self._on_change(group_id)
 
     def of_group(self, group_id: str) -> Mapping[str, ConnectionLoss]:
-        """The losses of a group by member id."""
+        """The losses of a group, by member id."""
         return self._by_group.get(group_id, {})
 
     def retain_members(self, group_id: str, member_ids: Collection[str]) -> None:
-        """Drop the losses of all others, which are no longer members."""
+        """Drop the losses in this group of all but these members: the others have left it."""
         losses = self._by_group.pop(group_id, {})
         remaining = {member_id: loss for member_id, loss in losses.items() if member_id in member_ids}
         if remaining:

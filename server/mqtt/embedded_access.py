@@ -1,4 +1,4 @@
-"""Password check of the embedded MQTT broker; amqtt imports the class by its name."""
+"""The password check of the embedded MQTT broker, as a plugin that amqtt imports by its name."""
 
 import hmac
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The feed: every durable event is published, without ever slowing the coordinator.
+"""The feed: publishes every durable event over MQTT, without slowing the coordinator.
 
 The feed reads the store behind the journal, so there is no buffer that could overflow: while the MQTT broker is slow or
 disconnected, the events wait in the store. The last position that the broker has acknowledged is saved in the store,
@@ -23,24 +23,25 @@ from regroup.storage.journal import Journal
 from regroup.storage.records import Record
 
 MAX_EVENTS_PER_ROUND: Final = 1_000
-"""Events that are read and published before the broker must have acknowledged all of them."""
+"""How many events are read and published before the broker must have acknowledged all of them."""
 POSITION_SAVE_INTERVAL_S: Final = 1.0
-"""Interval between saves of the position: after a crash the events of this time are published twice."""
+"""Seconds between two saves of the position: after a crash the events of this time are published twice."""
 STORE_RETRY_DELAY_S: Final = 0.5
-"""Delay before a failed store is read again."""
+"""Seconds before the feed reads again from a store that has failed."""
 SUMMARY_INTERVAL_S: Final = 0.2
-"""Shortest interval between two publications of summaries."""
+"""Shortest time, in seconds, between two publications of summaries."""
 IDLE_EVENT_COUNT: Final = 20
-"""The coordinator is busy if it stores more events than this during one round of the feed."""
+"""If more events than this are stored during one round of the feed, the coordinator counts as busy."""
 PAUSE_FACTOR: Final = 3
-"""While the coordinator is busy, the feed pauses this many times as long as it has worked."""
+"""While the coordinator is busy, the feed pauses after each round, this many times as long as the round took."""
 MAX_PAUSE_S: Final = 0.25
 POSITION_KEY: Final = "mqtt-feed"
-"""Name of the position among the store's named values."""
+"""The key under which the store keeps the feed's position."""
 
 
 class Feed:
-    """The feed of one cluster. `run` is called for each connection to the MQTT broker."""
+    """The feed of one cluster. `run` is called for each connection to the MQTT broker and publishes until it is
+    lost."""
 
     def __init__(
         self, journal: Journal, topics: MqttTopics, summaries: Summaries, *, log_refusal: Callable[[str], object]
@@ -55,15 +56,16 @@ class Feed:
         self._saved_position = 0
         self._saved_at_s = self._summaries_at_s = float("-inf")
         self.position = 0
-        """The last position that the broker has acknowledged."""
+        """Position in the store of the last event that the MQTT broker has acknowledged."""
         self.replay_requests = ReplayRequests(topics, self._has_work.set, log_refusal)
 
     def wake(self) -> None:
-        """Something else than a new event is to be published."""
+        """Start a round although no new event is durable, because something else is to be published, such as a
+        summary."""
         self._has_work.set()
 
     async def load(self) -> None:
-        """Load the saved position; the feed of a store without one begins with its first event. Raises StoreError."""
+        """Load the saved position. If the store has none, the feed begins with the first event. Raises StoreError."""
         store = self._journal.store
         saved = await store.get_value(POSITION_KEY) or b"0"
         if not saved.isdigit():
@@ -78,7 +80,7 @@ class Feed:
             await self._progress.wait()
 
     async def run(self, client: aiomqtt.Client) -> None:
-        """Publish until the connection is lost."""
+        """Publish events, summaries and replays over this connection, until it is lost."""
         loop = asyncio.get_running_loop()
         while True:
             began_s, began_position = loop.time(), self._journal.last_position
@@ -97,13 +99,15 @@ class Feed:
                     await self._wait_for_work()
 
     def _skip_trimmed(self, trimmed_through: int) -> None:
-        """Continue behind events that were trimmed before they were published; a replay may have read them, too."""
+        """Continue after the position `trimmed_through`, because those events were trimmed before the feed has
+        published them. The gap is reported in the log."""
         if trimmed_through > self.position:
             self._log_refusal(f"events up to position {trimmed_through} were trimmed before they were published")
             self.position = trimmed_through
 
     async def _publish_round(self, client: aiomqtt.Client) -> bool:
-        """Publish new events, due summaries, and a portion of a replay. Returns whether nothing is left to do."""
+        """Publish new events, due summaries, and a portion of the requested replays. Returns whether nothing is left to
+        do."""
         reading = self._journal.store.read(after=self.position, until=self.position + MAX_EVENTS_PER_ROUND)
         records = [record async for record in reading]
         if records:
@@ -121,7 +125,8 @@ class Feed:
         return len(records) < MAX_EVENTS_PER_ROUND and not self.replay_requests.is_pending
 
     def _messages(self, records: list[Record]) -> Iterator[MqttMessage]:
-        """One message for each group, or several if its events are too many."""
+        """The messages that publish these records: one for each group, or several if its events exceed the size of one
+        message."""
         grouped = group_records(records)
         self._summaries.mark_changed(group for group in grouped if group is not None)
         for group, some in grouped.items():
@@ -163,6 +168,6 @@ class Feed:
                 await self._has_work.wait()
 
     def _on_store_failure(self) -> None:
-        """Read the store again once it may be reopened."""
+        """Wait, and then read the store again, because it may have been reopened."""
         self._awaited_position = 0
         asyncio.get_running_loop().call_later(STORE_RETRY_DELAY_S, self._has_work.set)

@@ -1,4 +1,4 @@
-"""Remote clients: their requests come in MQTT messages and go through the same connections as those over TCP.
+"""Remote clients: their requests come in MQTT messages, and are handled by the same code as those of TCP connections.
 
 A client has a name, and each of its connections to the MQTT broker an incarnation, which is part of its topics and of
 its last will. The newest incarnation counts; last wills of an older one are late, and are ignored. Only a client's
@@ -33,13 +33,13 @@ from regroup.server.net.connection import Connection
 
 MAX_REMOTE_CLIENTS: Final = 10_000
 MAX_NAME_LENGTH: Final = 249
-"""Characters of a client's name, and of an incarnation: both become part of events."""
+"""The most characters of a client's name, and of an incarnation, because both become part of events."""
 MAX_REQUEST_MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""Size limit of one message of a client. MQTT itself allows 256 MB."""
+"""The most bytes in one message of a client. MQTT itself allows 256 MB."""
 MAX_QUEUED_RESPONSE_BYTES: Final = 64 * 1024 * 1024
-"""Responses that the MQTT broker has not taken yet."""
+"""The most bytes of responses that wait until the MQTT broker takes them."""
 MAX_ENDED_INCARNATIONS: Final = 8
-"""Ended incarnations of a name that are remembered, so that their late messages are recognized."""
+"""How many ended incarnations of a client name are remembered, to recognize their late messages."""
 LAST_WILL_REASON: Final = "the last will of its connection was published"
 
 
@@ -68,13 +68,13 @@ class Gateway:
         self._log_refusal = log_refusal
         self._clients: dict[str, RemoteClient] = {}
         self._ended: dict[str, deque[str]] = {}
-        """Ended incarnations by client name, in the order of the last end."""
+        """The incarnations that have ended, by client name, in the order in which they ended."""
         self._connection_numbers = count(1)
 
     # -- messages of clients
 
     def receive_requests(self, name: str, incarnation: str, payload: bytes) -> None:
-        """Handle one or more frames, or an empty payload, which disconnects."""
+        """Handle a message of a client: one or more frames. An empty payload disconnects the client."""
         if payload == DISCONNECT:
             current = self._clients.get(name)
             if current is not None and current.incarnation == incarnation:
@@ -92,7 +92,7 @@ class Gateway:
             self._disconnect(client)
 
     def receive_presence(self, name: str, payload: bytes) -> None:
-        """Handle a client's presence, which is JSON."""
+        """Handle a client's presence message, which is JSON: online, offline or lost."""
         try:
             if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
                 raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
@@ -113,15 +113,16 @@ class Gateway:
                 self._on_last_will(current)
 
     def clear(self) -> None:
-        """The connection to the MQTT broker is lost, and all open requests with it. The clients may still be connected,
-        so their incarnations are kept."""
+        """Close all clients' connections, because the connection to the MQTT broker is lost and their open requests
+        with it. The clients may still be connected, so their incarnations are kept."""
         for client in self._clients.values():
             client.disconnect()
 
     # -- clients and their incarnations
 
     def _find_or_add(self, name: str, incarnation: str) -> RemoteClient | None:
-        """The client in this incarnation; None if the incarnation has ended, or there are too many clients."""
+        """The remote client in this incarnation, added if it is new. None if the incarnation has ended, or if there are
+        too many clients."""
         current = self._clients.get(name)
         if current is not None and current.incarnation == incarnation:
             return current
@@ -142,7 +143,8 @@ class Gateway:
         return client
 
     def _make_room(self) -> bool:
-        """Forget an idle client, since not every one publishes its end; its next request adds it again."""
+        """Whether there is room for another client. If there is none, an idle client is forgotten first: clients do not
+        always publish that they end, and the next request of a forgotten one adds it again."""
         if len(self._clients) >= MAX_REMOTE_CLIENTS:
             idle = next((client for client in self._clients.values() if not client.transports), None)
             if idle is not None:
@@ -211,7 +213,7 @@ class Gateway:
             self._outbox.put(topic, data)
 
     def _disconnect(self, client: RemoteClient) -> None:
-        """Close the client's connections, and let it know that its open requests get no response."""
+        """Close the client's connections, and publish to it that its open requests get no response."""
         client.disconnect()
         self._send_disconnect(client.name, client.incarnation)
 
@@ -222,7 +224,7 @@ class Gateway:
     # -- last wills
 
     def _on_last_will(self, client: RemoteClient) -> None:
-        """Publish that the member's connection was lost, and remove the member if that is wanted."""
+        """Publish that a member's connection was lost, and remove the member if `remove_on_last_will` is set."""
         if client.member is None:
             return
         group_id, member_id = client.member

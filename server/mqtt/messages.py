@@ -10,17 +10,17 @@ from regroup.server.refusals.notices import RefusalNotice
 from regroup.storage.records import Record
 
 TARGET_MESSAGE_BYTES: Final = 256 * 1024
-"""Events are put into one message up to this size."""
+"""Events are put together into one message up to this size in bytes."""
 MAX_EVENT_PAYLOAD_BYTES: Final = 1024 * 1024
-"""An event with a larger payload is published without it."""
+"""The payload of an event is left out of the feed if it is larger than this, in bytes."""
 MAX_CONTROL_MESSAGE_BYTES: Final = 1024
-"""Size limit of a replay request, and of a client's presence."""
+"""The most bytes of a replay request, and of a client's presence."""
 
 ONLINE: Final = "online"
 OFFLINE: Final = "offline"
-"""The connection to the MQTT broker was closed."""
+"""The presence of a client, or of the coordinator, that has closed its connection to the MQTT broker."""
 LOST: Final = "lost"
-"""The connection to the MQTT broker was lost; the broker publishes this as the last will."""
+"""The presence of a client, or of the coordinator, whose connection to the MQTT broker was lost: its last will."""
 
 
 class FeedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,7 +35,8 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     payload: msgspec.Raw = msgspec.Raw(b"null")
     cause: msgspec.Raw = msgspec.Raw(b"null")
     omitted_payload_bytes: int = 0
-    """Size of a payload that is too large for MQTT; it is in the store."""
+    """The size in bytes of a payload that was left out because it is too large for MQTT (it is in the store); 0 if it
+    is in the message."""
 
 
 class FeedMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,13 +45,13 @@ class FeedMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     group: str | None
     events: list[FeedEvent]
     is_replay: bool = False
-    """The events were requested again."""
+    """Whether the events were published before and were requested again."""
     first_event_number: int = 1
-    """In a replay: the earliest event number that is still in the store."""
+    """In a replay: the earliest event number of the group that is still in the store."""
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Requests a group's events from this number on."""
+    """A request to publish a group's events again, from the event number `from` (inclusive) on."""
 
     from_event_number: int = msgspec.field(name="from", default=1)
 
@@ -64,24 +65,25 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 class ConnectionLossMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The connection of a member was lost."""
+    """The MQTT connection of a member was lost."""
 
     group: str
     member_id: str
     client_name: str
     lost_at_ms: int
     session_timeout_ms: int | None
-    """How long the coordinator needs to remove the member by itself."""
+    """The member's session timeout in milliseconds, after which the coordinator removes the member."""
     is_removed: bool
-    """The coordinator removes the member at once."""
+    """Whether the coordinator removes the member at once."""
 
 
 class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests of members were refused. This is not an event: it is not stored, and may be lost."""
+    """Requests of members were refused. A refusal is not an event: it is not stored, and this message may be lost."""
 
     group: str
     at_ms: int
-    """The time of the last of them, as is everything below but `count` and `clients`."""
+    """When the last of these requests was refused, in epoch milliseconds. All other fields but `count` and `clients`
+    are also about the last one."""
     api: str
     error: str
     member_id: str
@@ -90,16 +92,17 @@ class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
     generation_id: int | None = None
     count: int = 1
     clients: tuple[str, ...] = ()
-    """Some of those that were refused, if there were several refusals."""
+    """Some of the clients whose requests were refused; empty if `count` is 1."""
     is_one_kind: bool = True
-    """All have this group, API and error code; otherwise they are the rest of a storm in many groups."""
+    """Whether all refusals have this group, API and error code. If not, the message counts refusals of different kinds
+    together."""
 
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def feed_event(record: Record) -> FeedEvent:
-    """The record as the feed publishes it."""
+    """A stored record in the form in which the feed publishes it."""
     omitted_bytes = len(record.payload) if len(record.payload) > MAX_EVENT_PAYLOAD_BYTES else 0
     return FeedEvent(
         position=record.position,
@@ -115,7 +118,7 @@ def feed_event(record: Record) -> FeedEvent:
 
 
 def group_records(records: Iterable[Record]) -> dict[str | None, list[Record]]:
-    """Records by group, groups in the order of their first record."""
+    """The records of each group; the groups are in the order of their first record."""
     grouped: dict[str | None, list[Record]] = {}
     for record in records:
         grouped.setdefault(record.group, []).append(record)
@@ -123,7 +126,7 @@ def group_records(records: Iterable[Record]) -> dict[str | None, list[Record]]:
 
 
 def message_batches(records: Iterable[Record]) -> Iterator[list[FeedEvent]]:
-    """The events in portions, each as large as one message may be."""
+    """The events of these records in lists, each as large as one message may be."""
     total_bytes = 0
 
     def message_number(record: Record) -> int:
@@ -138,7 +141,7 @@ def message_batches(records: Iterable[Record]) -> Iterator[list[FeedEvent]]:
 def feed_payloads(
     group: str | None, records: Iterable[Record], *, is_replay: bool = False, first_event_number: int = 1
 ) -> list[bytes]:
-    """The messages with these records, in order."""
+    """The encoded messages that publish these records of one group, in order."""
     return [
         _encode(FeedMessage(group=group, events=events, is_replay=is_replay, first_event_number=first_event_number))
         for events in message_batches(records)
@@ -146,7 +149,7 @@ def feed_payloads(
 
 
 def refusal_payload(notice: RefusalNotice) -> bytes:
-    """The message about refused requests."""
+    """The encoded RefusalMessage of a notice about refused requests."""
     last = notice.last
     return _encode(
         RefusalMessage(

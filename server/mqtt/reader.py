@@ -1,4 +1,4 @@
-"""A reader of the feed that ends with every event once: it drops duplicates and finds gaps.
+"""A reader of the feed that returns every event once and in order: it drops duplicates and finds gaps.
 
 reader = FeedReader()
 for event in reader.accept(message): ...       # in order, each once
@@ -11,27 +11,29 @@ from dataclasses import dataclass, field
 from regroup.server.mqtt.messages import FeedEvent, FeedMessage
 
 MAX_HELD_EVENTS = 10_000
-"""Events of one group that are held behind a gap; further ones are dropped, and requested again later."""
+"""How many events of one group are held behind a gap; further ones are dropped, and must be requested again."""
 
 
 @dataclass(slots=True)
 class _Group:
     last: int
-    """All events up to this number were accepted."""
+    """The last event number up to which all events were accepted."""
     known: int = 0
-    """The group has an event with this number."""
+    """The highest event number that the group is known to have."""
     held: dict[int, FeedEvent] = field(default_factory=dict)
 
 
 class FeedReader:
-    """Reads the feed of any number of groups: `from_start` from event number 1, or else from the first one seen."""
+    """Reads the feed of any number of groups: with `from_start` from event number 1, otherwise from the first event
+    that it gets of a group."""
 
     def __init__(self, *, from_start: bool = True) -> None:
         self._from_start = from_start
         self._groups: dict[str | None, _Group] = {}
 
     def accept(self, message: FeedMessage) -> list[FeedEvent]:
-        """The group's next events in order, as far as there is no gap."""
+        """Take in a message and return the events that are next in order; events behind a gap are held until it is
+        closed."""
         group = self._group(message.group, message.events[0].event_number if message.events else 1)
         if message.is_replay:
             group.last = max(group.last, message.first_event_number - 1)  # earlier events were trimmed
@@ -47,12 +49,12 @@ class FeedReader:
         return accepted
 
     def note_event_number(self, group: str, number: int) -> None:
-        """The group has an event with this number, according to its summary."""
+        """Note that the group has an event with this number, as its summary says."""
         known = self._group(group, number + 1)
         known.known = max(known.known, number)
 
     def gaps(self) -> Iterator[tuple[str | None, int]]:
-        """The groups with missing events, and the number of the first one."""
+        """The groups with missing events, each with the number of its first missing event."""
         for name, group in self._groups.items():
             if group.known > group.last:
                 yield name, group.last + 1

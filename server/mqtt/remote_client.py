@@ -1,4 +1,4 @@
-"""A client over MQTT: its connections to the brokers, and the member that it is."""
+"""A remote client over MQTT: its connections to the brokers, and the member for which it sends requests."""
 
 import asyncio
 from collections import deque
@@ -16,15 +16,16 @@ from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.turns import Turns
 
 MAX_RESPONSE_MESSAGE_BYTES: Final = 4 * 1024 * 1024
-"""Size limit of a response. An MQTT broker disconnects the coordinator for a message beyond its own limit."""
+"""The most bytes of a response. An MQTT broker may disconnect the coordinator for a longer message."""
 _MAX_RECENT_REQUESTS: Final = 256
-"""Requests that are recognized when MQTT delivers them twice; a client has fewer in flight."""
+"""How many requests are remembered, to recognize one that MQTT delivers twice; a client has fewer in flight."""
 MAX_HELD_BYTES: Final = 1024 * 1024
-"""Requests that may wait while the connection reads nothing; an MQTT client cannot be made to send less."""
+"""The most bytes of requests that wait while the connection reads nothing; an MQTT client cannot be slowed down."""
 
 
 class MessageTransport(MqttByteTransport):
-    """The transport of one of the broker's connections to a remote client.
+    """The transport of one connection between a broker and a remote client: bytes in MQTT messages in place of a
+    socket.
 
     `on_close(transport, was_idle)` is called when the broker closes the connection: because it was idle, or because of
     an error that the client must learn of.
@@ -48,7 +49,8 @@ class MessageTransport(MqttByteTransport):
         self._was_idle = False
 
     def receive(self, data: bytes) -> None:
-        """Hand a request to the connection, or hold it; a client that sends too many is disconnected."""
+        """Pass a request to the connection, or hold it while the connection reads nothing. A client that sends too many
+        is disconnected."""
         if not self._is_paused or self._is_closing:
             super().receive(data)
             return
@@ -58,7 +60,7 @@ class MessageTransport(MqttByteTransport):
             self.close()
 
     def disconnect(self) -> None:
-        """The client has disconnected: nothing more is sent to it."""
+        """Close the transport because the client has disconnected: nothing more is sent to it."""
         self._send = self._on_broker_close = _ignore
         self.abort()
 
@@ -74,7 +76,7 @@ class MessageTransport(MqttByteTransport):
             self.receive(data)
 
     def abort(self) -> None:
-        """Close; a connection aborts its transport when it was idle for too long."""
+        """Close the transport because the connection was idle for too long, unless it is closing already."""
         self._was_idle = not self._is_closing
         self.close()
 
@@ -95,18 +97,18 @@ class RemoteClient:
         self.incarnation = incarnation
         self.last_correlation_id = -(2**31) - 1
         self._recent: deque[tuple[int, int]] = deque(maxlen=_MAX_RECENT_REQUESTS)
-        """Correlation ids and hashes of the last requests."""
+        """Correlation ids and hashes of the last requests, to recognize one that MQTT delivers twice."""
         self.member: tuple[str, str] | None = None
-        """Group id and member id of its last request."""
+        """Group id and member id of the client's last request about a group; None before it."""
         self.transports: dict[tuple[int, int], MessageTransport] = {}
-        """Transports by node id and queue."""
+        """Transports by node id of the broker and queue."""
 
     def note_request(self, correlation_id: int, frame: bytes) -> None:
         self.last_correlation_id = correlation_id
         self._recent.append((correlation_id, hash(frame)))
 
     def repeats(self, correlation_id: int, frame: bytes) -> bool:
-        """Whether this is one of the last requests once more, byte for byte."""
+        """Whether this request is a copy of one of the last requests, byte for byte."""
         return correlation_id <= self.last_correlation_id and (correlation_id, hash(frame)) in self._recent
 
     def disconnect(self) -> None:
@@ -116,12 +118,12 @@ class RemoteClient:
             transport.disconnect()
 
     def remove_transport(self, transport: MessageTransport) -> None:
-        """Forget an idle connection; the next request of its queue opens a new one."""
+        """Forget a transport whose connection was idle; the next request of its queue opens a new one."""
         self.transports = {place: each for place, each in self.transports.items() if each is not transport}
 
 
 class ObservedBroker:
-    """A broker as a remote client's connections see it: it notes which member sends a request."""
+    """A broker as the connections of a remote client use it: it notes for which member the client sends requests."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Requests for events that were published before, from readers that missed them or that started later."""
+"""Requests of MQTT clients for events that were published before, because they missed them or started later."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Final
@@ -13,24 +13,26 @@ from regroup.storage.records import Record
 from regroup.storage.store import EventStore
 
 MAX_PENDING_REQUESTS: Final = 1_000
-"""Groups with a request that is not complete."""
+"""The most groups with an incomplete request."""
 MAX_RECORDS_PER_TURN: Final = 1_000
-"""Records that are read at once; other groups and new events get a turn after them."""
+"""How many records are read at once, before other groups and new events have their turn."""
 
 
 class _Replay:
-    """The events of one group from a number on, read in portions. Between two portions no transaction is open."""
+    """Reads the events of one group from a number (inclusive) on, in portions. Between two portions no transaction of
+    the store is open."""
 
     def __init__(self, group: str | None, from_number: int) -> None:
         self.group = group
         self.from_number = from_number
         self.first_number = 0
-        """The earliest event number that is still in the store; 0 before the first portion, or if there is none."""
+        """The earliest event number of the group that is still in the store; 0 before the first portion, or if there is
+        none."""
         self.is_complete = False
         self._records: AsyncIterator[Record] | None = None
 
     async def read(self, store: EventStore, until: int) -> list[Record]:
-        """The next portion, up to the store's position `until`. Raises StoreError."""
+        """The next portion of records, up to and including the store's position `until`. Raises StoreError."""
         if self._records is None:
             self._records = store.read(group=self.group, after=store.trimmed_through, until=until)
         portion: list[Record] = []
@@ -45,7 +47,7 @@ class _Replay:
 
 
 class ReplayRequests:
-    """The requests that are not complete. Several for one group become one, from the lowest number on.
+    """The incomplete requests for a replay. Several requests for one group become one, from the lowest event number on.
 
     `on_request` is called for a new one; `log_refusal` gets the reason for which a request is dropped.
     """
@@ -59,7 +61,7 @@ class ReplayRequests:
         self._replays: dict[str | None, _Replay] = {}
 
     def add(self, group: str | None, payload: bytes) -> None:
-        """Take a request: `{"from": 17}`, or an empty payload for all events."""
+        """Add a request: `{"from": 17}`, or an empty payload for all events of the group."""
         try:
             if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
                 raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
@@ -83,7 +85,7 @@ class ReplayRequests:
         return bool(self._replays)
 
     async def next_messages(self, store: EventStore, until: int) -> list[MqttMessage]:
-        """The messages of the next portion, with events up to the store's position `until`.
+        """The messages of the next portion, with events up to and including the store's position `until`.
 
         Raises StoreError; then the request is dropped.
         """

@@ -1,4 +1,4 @@
-"""The broker that a remote client's request goes to, and the queue in which it waits there.
+"""Finds the broker to which a remote client's request goes, and the queue in which it waits there.
 
 A remote client has one topic for all its requests, where a client over TCP has several connections. Its requests about
 groups share a queue, as on a connection to the coordinator, and each other API has its own, so that a held JoinGroup
@@ -34,13 +34,15 @@ GROUP_QUEUE: Final = -1
 
 
 def queue_of(frame: bytes) -> int:
-    """GROUP_QUEUE, or the API key. A frame of less than two bytes is refused by the connection of any queue."""
+    """The queue of an encoded request: GROUP_QUEUE, or its API key. A frame of less than two bytes may have any, since
+    every connection refuses it."""
     key = int.from_bytes(frame[:2], "big", signed=True)
     return GROUP_QUEUE if key in GROUP_APIS else key
 
 
 def broker_id_for(state: ClusterState, frame: bytes) -> int:
-    """The node id of the broker that must handle an encoded request: the leader of its group or partition, or any one.
+    """The node id of the broker that must handle an encoded request: the leader of its group or partition, or any
+    broker.
 
     -1 while no broker runs.
     """
@@ -55,7 +57,7 @@ def broker_id_for(state: ClusterState, frame: bytes) -> int:
 
 
 def _partition_of(state: ClusterState, request: Message) -> int | None:
-    """The partition whose leader must handle the request; None if any broker can."""
+    """The partition whose leader must handle the request; None if any broker can handle it."""
     if isinstance(request, GROUP_REQUESTS):
         groups: list[Any] = getattr(request, "groups", None) or [request]
         return state.partition_of_group(groups[0].group_id)

@@ -31,17 +31,18 @@ from regroup.server.refusals.notices import RefusalNotice
 from regroup.storage.errors import StoreError
 
 RETAINED_STATE_SWEEP_S: Final = 2.0
-"""How long retained states are received after a connection, to clear those of groups that no longer exist."""
+"""How many seconds retained states are received after a connection, to clear those of groups that no longer exist."""
 MAX_OWN_INCARNATIONS: Final = 100
-"""Earlier incarnations of this service that are remembered."""
+"""How many earlier incarnations of this service are remembered, to recognize their late last wills."""
 STOP_TIMEOUT_S: Final = 1.0
-"""When the service stops, events that are not published within this time are published after the next start."""
+"""Seconds for which a stopping service waits for its events to be published; others are published after the next
+start."""
 
 log = get_logger("mqtt")
 
 
 class _StateOwner(msgspec.Struct):
-    """The group of a retained state."""
+    """The field of a retained state that is read here: the group to which it belongs."""
 
     group: str
 
@@ -116,7 +117,8 @@ class MqttService:
     # -- one connection
 
     def _last_will(self) -> aiomqtt.Will:
-        """The last will of the next connection, with a new incarnation: a late one is then recognized as an earlier."""
+        """The last will of the next connection. It contains a new incarnation, so that a last will that arrives late
+        can be recognized."""
         self._incarnations = [*self._incarnations[-MAX_OWN_INCARNATIONS:], self._new_incarnation()]
         return aiomqtt.Will(self.topics.coordinator, self._presence(LOST), qos=1, retain=True)
 
@@ -178,7 +180,8 @@ class MqttService:
     # -- retained messages
 
     def _on_coordinator_presence(self, payload: bytes, *, retained: bool) -> None:
-        """Handle a presence on our topic: our own, the last will of an earlier connection, or another coordinator's."""
+        """Handle a presence on the coordinator's topic: of this connection, the last will of an earlier one, or of
+        another coordinator."""
         try:
             presence = decode_payload(payload, Presence)
         except ValueError:
@@ -202,7 +205,8 @@ class MqttService:
         await asyncio.Event().wait()
 
     def _on_retained_state(self, level: str, payload: bytes) -> None:
-        """Clear a state without a group. The payload names the group, since a topic may have a digest of a long id."""
+        """Clear a retained state whose group does not exist. The payload names the group, since the topic may contain a
+        digest of a long group id."""
         if not payload:
             return
         topic = f"{self.topics.root}/groups/{level}/state"
@@ -219,7 +223,8 @@ class MqttService:
         return self._cluster.coordinator_of(group_id).group(group_id)
 
     def _on_refusal(self, notice: RefusalNotice) -> None:
-        """Publish a notice beside the events of its group; without a connection to the MQTT broker it is lost."""
+        """Publish a notice about refused requests beside the events of its group. Without a connection to the MQTT
+        broker it is lost."""
         if self._client is not None:
             self._outbox.put(self.topics.group(notice.last.group_id, "refusals"), refusal_payload(notice))
 

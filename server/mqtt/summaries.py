@@ -1,4 +1,4 @@
-"""A retained summary of each group, which is never ahead of the feed.
+"""The retained MQTT summary of each group, which never shows events that the feed has not published.
 
 The coordinator's groups are ahead: some of their events are not durable or not published yet. A group is a value, so a
 changed one is held until the feed has published the position that the journal had when the group was taken.
@@ -14,11 +14,11 @@ from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.storage.journal import Journal
 
 MAX_LISTED_MEMBERS: Final = 1_000
-"""Members that are listed in one summary; `member_count` counts all."""
+"""How many members one summary lists; `member_count` counts all."""
 
 
 class MemberSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member of a group."""
+    """A member in the summary of its group."""
 
     member_id: str
     client_id: str
@@ -26,13 +26,14 @@ class MemberSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     group_instance_id: str | None = None
     session_timeout_ms: int
     awaiting: str | None = None
-    """`join` or `sync` while the response to that request is held."""
+    """`join` or `sync` while the response to that request of the member is held; None otherwise."""
     connection_lost_at_ms: int | None = None
-    """When its last will was published; by itself the coordinator waits for the session timeout."""
+    """When the last will of the member's connection was published, in epoch milliseconds; None if it is not lost. The
+    coordinator removes the member when its session times out."""
 
 
 class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A group after its event `event_number`."""
+    """The summary of a group after its event `event_number`."""
 
     group: str
     event_number: int
@@ -49,7 +50,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Summaries:
-    """The groups that have changed since their last summary, and the summaries that may be published."""
+    """The groups that have changed since their last summary, and the summaries that wait until the feed has published
+    their events."""
 
     def __init__(self, journal: Journal, find_group: Callable[[str], Group], losses: ConnectionLosses) -> None:
         self._journal = journal
@@ -61,21 +63,23 @@ class Summaries:
         journal.on_failure(lambda error: self.rebuild_held())
 
     def mark_changed(self, group_ids: Iterable[str]) -> None:
-        """These groups need a new summary."""
+        """Note that these groups need a new summary."""
         self._changed.update(dict.fromkeys(group_ids))
 
     def rebuild_held(self) -> None:
-        """Take the held groups again: the store failed, and may have lost events, or MQTT was disconnected."""
+        """Mark the groups whose summaries wait as changed, so that these are made again: the store failed and may have
+        lost events, or MQTT was disconnected."""
         self._changed.update(dict.fromkeys(self._held))
         self._held = {}
 
     @property
     def is_pending(self) -> bool:
-        """A summary is to be published, now or later."""
+        """Whether a summary has to be published, now or later."""
         return bool(self._changed or self._held)
 
     def take_due(self, position: int) -> dict[str, bytes]:
-        """Payloads by group that may be published when the feed has reached `position`; empty for a deleted group."""
+        """The summaries that may be published when the feed has reached `position`, encoded, by group id; empty bytes
+        for a deleted group."""
         due: dict[str, Group] = {}
         if self._held and position >= self._held_position:
             due, self._held = self._held, {}

@@ -1,1 +1,1 @@
-"""A client's connection: frames in, requests handled in order, responses out."""
+"""The connection of a client: frames in, requests handled in order, responses out."""

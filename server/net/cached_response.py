@@ -1,4 +1,6 @@
-"""The response to a repeated request: heartbeats are equal byte for byte, and need not be decoded again."""
+"""The cached response to a repeated request: heartbeats of a member are equal byte for byte, and need not be decoded
+again.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeAlias
@@ -6,36 +8,39 @@ from typing import Final, NamedTuple, TypeAlias
 from regroup.server.net.request_recorder import ExchangeRow
 
 MAX_CACHED_BYTES: Final = 64 * 1024
-"""Longer requests and responses are not kept: the bytes after a request's body are ignored, and may be many."""
+"""The most bytes of a request or response that is cached. Bytes behind a request's body are ignored and may be many."""
 
 StillValid: TypeAlias = Callable[[], bool]
-"""Whether the same request, sent again, gets the same response. If so, the call itself counts as the request."""
+"""A function that says whether the same request would get the same response again. If it returns True, its call has had
+the effect of that request, such as restarting a session timeout."""
 
 
 class CachedResponse(NamedTuple):
-    """The last request and its response, each split around the correlation id in bytes 4 to 8."""
+    """A connection's last request and its response. Each is split around the correlation id (bytes 4 to 7), which alone
+    differs between repetitions."""
 
     request_parts: tuple[bytes, bytes]
     response_parts: tuple[bytes, bytes]
     still_valid: StillValid
     row: ExchangeRow | None = None
-    """Where the request is recorded, so that its repetitions are counted there."""
+    """The recorded row in which repetitions of this request are counted; None if exchanges are not recorded."""
 
     @classmethod
     def from_frames(
         cls, request: bytes, response: bytes | bytearray, still_valid: StillValid, row: ExchangeRow | None = None
     ) -> "CachedResponse":
-        """Split the frames. `request` is given without its length prefix, `response` with it."""
+        """A cached response from encoded frames. `request` is given without its length prefix, `response` with it."""
         return cls((request[:4], request[8:]), (bytes(response[:4]), bytes(response[8:])), still_valid, row)
 
     def response_to(self, frame: bytes) -> bytes:
-        """The response to the cached request with the correlation id of this frame."""
+        """The cached response with the correlation id of this frame."""
         return self.response_parts[0] + frame[4:8] + self.response_parts[1]
 
     def responses_to(self, frames: Iterable[bytes]) -> tuple[int, bytes]:
-        """How many of the first frames are the cached request, and their responses in one piece.
+        """How many frames from the first on repeat the cached request, and their responses as one piece of bytes.
 
-        The number is 0 if the requests must be handled. Only the correlation ids differ, so the rest joins them.
+        The number is 0 if the requests must be handled instead. The responses differ only in their correlation ids, so
+        they are made by joining these.
         """
         head, tail = self.request_parts
         ids: list[bytes] = []

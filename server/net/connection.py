@@ -1,4 +1,6 @@
-"""One client's connection: bytes in, requests handled in order, responses in the same order, all buffers bounded."""
+"""One client's connection: decodes requests and handles them in order, sends responses in the same order, and bounds
+all buffers.
+"""
 
 import asyncio
 from collections import deque
@@ -16,6 +18,7 @@ from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, Ap
 from regroup.server.limits import ENCODED_BYTES_PER_TURN, MAX_ENTRIES_BY_API, STEPS_PER_TURN
 from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.pipeline import Pipeline
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
@@ -24,7 +27,7 @@ from regroup.server.net.turns import LongWork, TurnQueue, Turns
 from regroup.storage.errors import StoreError
 
 MAX_READ_AHEAD_BYTES = 64 * 1024
-"""Bytes that may wait behind a request without a response; further ones stay in the client's own socket."""
+"""The most bytes that are read behind a request that has no response yet; further ones stay in the client's socket."""
 log = get_logger("connection")
 
 
@@ -35,19 +38,19 @@ class BrokerHandle(Protocol):
     max_response_bytes: int
     max_idle_s: float
     observers: RequestObservers
-    """They see each exchange that is finished."""
+    """They are called with each exchange that has ended."""
     recorder: RequestRecorder | None
-    """It keeps the bytes of requests and responses."""
+    """Keeps the bytes of requests and responses; None if exchanges are not recorded."""
     needs_whole_responses: bool
-    """A response must be written in one piece, as one message."""
+    """Whether each response must be written to the transport in one piece, as one MQTT message."""
     unread: UnreadBytes
-    """What the clients of all brokers have not read."""
+    """Counts the bytes of responses that the clients of all brokers have not read."""
     turns: TurnQueue
-    """The long requests of all connections."""
+    """The queue in which long requests of all connections get their turns."""
 
     @property
     def gate(self) -> RequestGate | None:
-        """It stands before the handlers."""
+        """Decides over each request before its handler is called; None for no gate."""
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         """The handler of this API in this version; None if the broker does not serve it."""
@@ -56,7 +59,7 @@ class BrokerHandle(Protocol):
         """Why the broker does not serve this API in this version."""
 
     def served_versions(self, api_key: int) -> Versions:
-        """The versions of an API that is served."""
+        """The versions in which an API is served."""
 
     def log_closed(self, connection: "Connection", reason: str) -> None:
         """Log why a connection is closed."""
@@ -67,7 +70,8 @@ class BrokerHandle(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Handles one request at a time, as Kafka does: the others wait until it has its response."""
+    """The server's side of one connection. It handles one request at a time, as Kafka does: the others wait until that
+    one has its response."""
 
     def __init__(self, broker: BrokerHandle, name: str) -> None:
         self.name = name
@@ -77,13 +81,17 @@ class Connection(asyncio.Protocol):
         self._row: ExchangeRow | None = None
         """The recorded row of the current request."""
         self._last_row: ExchangeRow | None = None
-        """The row of the request before it."""
+        """The recorded row of the request before the current one."""
         self._loop = asyncio.get_running_loop()
         self._frame_reader = FrameReader(broker.max_frame_bytes)
         self._frames: deque[bytes] = deque()
         self._queued_bytes = 0
         self._current: Exchange | None = None
         self._current_frame = b""
+        self._pipeline = Pipeline()
+        self._end_reason = ""
+        """Why the connection is closed once its pipeline is empty; empty to keep it."""
+        self._flush_is_scheduled = False
         self._last_header: RequestHeader | None = None
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
@@ -114,12 +122,13 @@ class Connection(asyncio.Protocol):
         if self._work is not None:
             self._work.cancel()
         current, self._current = self._current, None
+        self._pipeline.clear()
         self._record_close("the connection was lost")
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_closing:
+        if self._is_closing or self._end_reason:
             return
         self._last_activity_s = self._loop.time()
         try:
@@ -132,7 +141,7 @@ class Connection(asyncio.Protocol):
             self._process()
 
     def pause_writing(self) -> None:
-        """The client does not read its responses: no request is handled until it does."""
+        """Called by the transport while the client does not read its responses: no request is handled until it does."""
         self._can_write = False
 
     def resume_writing(self) -> None:
@@ -144,30 +153,31 @@ class Connection(asyncio.Protocol):
 
     @property
     def client_id(self) -> str:
-        """As the last decoded request names it; empty before the first."""
+        """The client id in the last decoded request; empty before the first."""
         return self._last_header.client_id or "" if self._last_header else ""
 
     def stop(self) -> None:
-        """Close without a line in the log, because the broker stops. Responses that are ready are still sent."""
+        """Close because the broker stops, without a warning in the log. Responses that are ready are still sent."""
         if not self._is_closing:
             self._is_closing = True
             self._flush()
 
     def abort(self) -> None:
-        """Close at once; the current request gets no response."""
+        """Close the connection at once; the current request gets no response."""
         self._drop_current()
         self._transport.abort()
 
     def forget_cached_response(self) -> None:
-        """Decode the next request, even if it repeats the last one."""
+        """Discard the cached response, so that the next request is decoded even if it repeats the last one."""
         self._cached = None
 
     def _process(self) -> None:
-        """Handle requests until one is held, none is left, or the client has to read its responses first."""
+        """Handle the queued requests in order, until one of them is held, the queue is empty, or the client must first
+        read its responses."""
         self._is_processing = True
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
-        while self._frames and self._current is None and self._can_write and not self._is_ending:
-            if self._cached is None or not self._respond_from_cache(self._cached):
+        while self._may_handle_next:
+            if self._cached is None or self._pipeline or not self._respond_from_cache(self._cached):
                 frame = self._frames.popleft()
                 self._queued_bytes -= len(frame)
                 self._handle(frame)
@@ -180,11 +190,18 @@ class Connection(asyncio.Protocol):
         self._pause_or_resume_reading()
 
     @property
+    def _may_handle_next(self) -> bool:
+        if not self._frames or self._current is not None or not self._can_write or self._is_ending:
+            return False
+        return self._pipeline.may_take(self._frames[0])
+
+    @property
     def _is_ending(self) -> bool:
-        return self._is_closing or self._transport.is_closing()
+        return self._is_closing or bool(self._end_reason) or self._transport.is_closing()
 
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
-        """Respond to the cached request as often as the queue begins with it; False if it does not."""
+        """Answer all requests at the head of the queue that repeat the cached request. Returns False if there are none
+        or the cached response is not valid any more."""
         count, responses = cached.responses_to(self._frames)
         if count and self._recorder is not None:
             self._record_repeats(self._recorder, cached, count)
@@ -195,7 +212,8 @@ class Connection(asyncio.Protocol):
         return count > 0
 
     def _record_repeats(self, recorder: RequestRecorder, cached: CachedResponse, count: int) -> None:
-        """Count repeated requests in the row of the first, or in a new one if others came in between."""
+        """Count repeated requests in the recorded row of the first one, or in a new row if other requests came in
+        between."""
         row = cached.row
         if row is None or row is not self._last_row:
             first = self._frames[0]
@@ -235,19 +253,22 @@ class Connection(asyncio.Protocol):
             self._refuse(header)
 
     def _refuse(self, header: RequestHeader) -> None:
-        """Close, as Kafka does where a version is not served; ApiVersions alone gets a response."""
+        """Refuse a request whose API or version is not served: close the connection, as Kafka does. Only ApiVersions
+        gets a response."""
         if header.api_key == ApiVersionsRequest.api_key:
             self._respond_with_supported_versions(header)
         else:
             self._close(self._broker.refusal_of(header))
 
     def _call(self, handler: RequestHandler, request: Message, header: RequestHeader) -> None:
-        """Call the handler, or the gate before it. An error in them costs this connection, never the process."""
+        """Call the handler of a request, or the gate before it. An exception in them closes this connection and does
+        not end the process."""
         exchange = self._current = Exchange(
             header,
             request,
             connection_name=self.name,
             client_host=self.client_host,
+            on_decided=self._continue_before_response,
             on_response=self._finish,
             on_close=self._close_unanswered,
             on_work=self._run,
@@ -263,9 +284,9 @@ class Connection(asyncio.Protocol):
             self._fail(exchange, error)
 
     def _proceed(self, handler: RequestHandler, exchange: Exchange) -> None:
-        """Call the handler, unless the gate has answered. A request whose connection was lost in the meantime is
-        dropped, or handled without a response."""
-        is_lost = exchange is not self._current
+        """Call the handler, unless the gate has answered the request. If the connection was lost in the meantime, the
+        request is dropped, or handled without a response (`Exchange.is_handled_if_lost`)."""
+        is_lost = not self._is_open(exchange)
         if exchange.is_answered or (is_lost and not exchange.is_handled_if_lost):
             return
         try:
@@ -278,9 +299,19 @@ class Connection(asyncio.Protocol):
         elif turns is not None:
             self._run(exchange, turns)
 
+    def _is_open(self, exchange: Exchange) -> bool:
+        """Whether the exchange still needs its response."""
+        return exchange is self._current or exchange.is_queued
+
+    def _continue_before_response(self, exchange: Exchange) -> None:
+        """Let the next request be handled before this one is answered, unless something looks at single requests."""
+        if exchange is self._current and not exchange.is_answered and self._recorder is None and not self._broker.gate:
+            self._pipeline.add(exchange)
+            self._end(exchange)
+
     def _run(self, exchange: Exchange, turns: Turns) -> None:
-        """Do work for the current request, which ends with the connection."""
-        if exchange is not self._current:
+        """Run work for the current request in turns; it is cancelled when the connection ends."""
+        if not self._is_open(exchange):
             return
         work = self._broker.turns.run(turns, lambda error: self._fail(exchange, error))
         if not work.is_done:
@@ -300,8 +331,8 @@ class Connection(asyncio.Protocol):
             self._close_unanswered(exchange, "the request could not be handled")
 
     def _finish(self, exchange: Exchange, response: Message | None) -> None:
-        """Take the response to the current request, None if it expects none; later responses are dropped."""
-        if exchange is not self._current or exchange.is_answered:
+        """Take the response to the current request, or None if it expects none. Further responses to it are dropped."""
+        if not self._is_open(exchange) or exchange.is_answered:
             return
         exchange.is_answered = True
         for observe in self._broker.observers:
@@ -310,11 +341,25 @@ class Connection(asyncio.Protocol):
             self._record_answer(None)
             self._end(exchange)
         else:
-            self._run(exchange, self._encode(exchange, response))
+            self._encode(exchange, response)
 
-    def _encode(self, exchange: Exchange, response: Message) -> Turns:
-        encoder = ResponseEncoder(exchange.header, response, self._broker.max_response_bytes)
-        for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
+    def _encode(self, exchange: Exchange, response: Message) -> None:
+        """Encode a response, a long one in turns, and add it to the responses that wait to be sent."""
+        max_bytes = self._broker.max_response_bytes
+        try:
+            encoder = ResponseEncoder(
+                exchange.header, response, bytes_per_portion=ENCODED_BYTES_PER_TURN, max_bytes=max_bytes
+            )
+            if encoder.encode_portion():
+                self._add_response(exchange, encoder.out)
+            else:
+                self._run(exchange, self._encode_rest(exchange, encoder))
+        except Exception as error:  # noqa: BLE001  # logged there
+            self._fail(exchange, error)
+
+    def _encode_rest(self, exchange: Exchange, encoder: ResponseEncoder) -> Turns:
+        is_encoded = False
+        while not is_encoded:
             self._responses.count_encoded(len(encoder.out))
             if self._broker.unread.are_too_many:
                 mib = self._broker.unread.total_bytes // 2**20
@@ -322,32 +367,64 @@ class Connection(asyncio.Protocol):
                 self._close_unanswered(exchange, f"clients have not read {mib} MiB of responses; this one is not sent")
                 return
             yield STEPS_PER_TURN
-        sent = encoder.out if exchange.edit_frame is None else exchange.edit_frame(encoder.out)
+            is_encoded = encoder.encode_portion()
+        self._add_response(exchange, encoder.out)
+
+    def _add_response(self, exchange: Exchange, frame: bytearray) -> None:
+        sent = frame if exchange.edit_frame is None else exchange.edit_frame(frame)
+        if self._pipeline:
+            self._add_in_order(exchange, sent)
+            return
         self._responses.add(sent)
         self._record_answer(sent)
         if exchange.still_valid is not None:
-            self._cache(exchange, exchange.still_valid, encoder.out)
+            self._cache(exchange, exchange.still_valid, frame)
         if exchange.close_behind:
             self._close(exchange.close_behind)
         self._end(exchange)
 
+    def _add_in_order(self, exchange: Exchange, frame: bytearray) -> None:
+        """Add a response behind those to earlier requests, and whatever has waited for it."""
+        exchange.frame = frame
+        if not exchange.is_queued:
+            self._pipeline.add(exchange)
+        for ready in self._pipeline.take_ready():
+            assert ready.frame is not None
+            self._responses.add(ready.frame)
+            if ready.close_behind:
+                self._pipeline.clear()
+                self._close(ready.close_behind)
+        if self._end_reason and not self._pipeline:
+            self._close(self._end_reason)
+        if exchange is self._current:
+            self._end(exchange)
+        elif self._may_handle_next and not self._is_processing:
+            self._process()
+        elif not self._pipeline:
+            self._flush()
+        elif not self._flush_is_scheduled:
+            # Mostly the others of this commit follow in this turn of the loop, and leave in one write.
+            self._flush_is_scheduled = True
+            self._loop.call_soon(self._flush)
+
     def _cache(self, exchange: Exchange, still_valid: StillValid, response: bytearray) -> None:
-        """Keep a short response for the next request, unless the gate might stop that one."""
+        """Cache a short response for repetitions of the request, unless the gate might stop them."""
         is_short = len(self._current_frame) + len(response) <= MAX_CACHED_BYTES
         gate = self._broker.gate
         if is_short and (gate is None or not gate.may_stop(exchange)):
             self._cached = CachedResponse.from_frames(self._current_frame, response, still_valid, self._last_row)
 
     def _end(self, exchange: Exchange) -> None:
-        """Continue with the next request."""
+        """End the current exchange and continue with the next request."""
         if exchange is self._current:
             self._current, self._current_frame = None, b""
             if not self._is_processing:
                 self._process()
 
     def _close_unanswered(self, exchange: Exchange, reason: str) -> None:
-        if exchange is self._current:
+        if self._is_open(exchange):
             self._current = None
+            self._pipeline.clear()
             self._close(reason)
 
     def _respond_with_supported_versions(self, header: RequestHeader) -> None:
@@ -360,35 +437,41 @@ class Connection(asyncio.Protocol):
         self._record_answer(response)
 
     def _flush(self) -> None:
-        """Write what the transport takes, and close it behind the last response if the connection is to be closed."""
+        """Write as many responses as the transport takes. If the connection is to be closed behind the last response,
+        close it then."""
+        self._flush_is_scheduled = False
         while self._responses and self._can_write and not self._transport.is_closing():
             self._transport.write(self._responses.next_piece(whole=self._broker.needs_whole_responses))
         if self._is_closing and not self._responses:
             self._transport.close()
 
     def _pause_or_resume_reading(self) -> None:
-        """Read no more bytes while enough requests are queued and none of them can be handled."""
+        """Stop reading bytes while enough requests are queued and none of them can be handled; resume otherwise."""
         waiting = self._queued_bytes + self._frame_reader.buffered_bytes
-        is_blocked = self._current is not None or not self._can_write
+        is_blocked = self._current is not None or bool(self._pipeline) or not self._can_write
         should_read = not (self._parse_error or (is_blocked and waiting >= MAX_READ_AHEAD_BYTES))
         if should_read != self._is_reading and not self._is_closing:
             self._is_reading = should_read
             (self._transport.resume_reading if should_read else self._transport.pause_reading)()
 
     def _close(self, reason: str) -> None:
-        """Close with one line in the log. Responses that are ready are still sent; queued requests are dropped."""
+        """Close with a warning in the log. Responses that are ready are still sent; queued requests are dropped."""
         if self._is_closing:
+            return
+        self._frames.clear()
+        if self._pipeline:
+            self._end_reason = self._end_reason or reason
             return
         self._is_closing = True
         self._record_close(reason)
         self._broker.log_closed(self, reason)
-        self._frames.clear()
         self._flush()
 
     def _check_idle(self) -> None:
-        """Apply `connections.max.idle.ms`. A client with a held request is not idle; one that never reads is."""
+        """Close the connection if it has been idle for `connections.max.idle.ms`. A client with a held request is not
+        idle; one that never reads is."""
         idle_s = self._loop.time() - self._last_activity_s
-        if self._current is not None and self._can_write:
+        if (self._current is not None or self._pipeline) and self._can_write:
             idle_s = 0
         if idle_s < self._broker.max_idle_s:
             delay_s = self._broker.max_idle_s - idle_s

@@ -1,4 +1,4 @@
-"""One request of a client, and the ways to answer it."""
+"""One request of a client, and the ways in which it can be answered."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -22,16 +22,19 @@ class Exchange:
 
     __slots__ = (
         "_on_close",
+        "_on_decided",
         "_on_response",
         "_on_work",
         "client_host",
         "close_behind",
         "connection_name",
         "edit_frame",
+        "frame",
         "header",
         "intercept",
         "is_answered",
         "is_handled_if_lost",
+        "is_queued",
         "on_connection_lost",
         "request",
         "row",
@@ -45,6 +48,7 @@ class Exchange:
         *,
         connection_name: str,
         client_host: str,
+        on_decided: Callable[["Exchange"], None],
         on_response: Callable[["Exchange", Message | None], None],
         on_close: Callable[["Exchange", str], None],
         on_work: Callable[["Exchange", Turns], None],
@@ -55,22 +59,32 @@ class Exchange:
         self.client_host = client_host
         """The client's address as Kafka shows it in DescribeGroups: `/127.0.0.1`."""
         self.is_answered = False
-        """A response was given, and is being encoded or sent."""
+        """Whether a response was given, which may still be encoded or sent."""
         self.still_valid: StillValid | None = None
-        """Set before `respond`: while it returns True, the connection answers the same bytes with the same response."""
+        """May be set before `respond`: while it returns True, the connection answers repetitions of the request, byte
+        for byte, with the same response."""
         self.on_connection_lost: Callable[[], object] | None = None
-        """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
+        """Called if the connection is lost before the response, so that a handler that holds the exchange can drop
+        it."""
         self.intercept: Callable[[Message | None], None] | None = None
-        """Takes the next response in place of the client, once; None for a request that expects none."""
+        """Called once with the next response, which is not sent then; with None for a request that expects none. Used
+        by fault rules."""
         self.is_handled_if_lost = False
-        """A gate hands the request to its handler later, also if the client has disconnected by then: Kafka handles
-        what it has read."""
+        """Whether the handler is called even if the client has disconnected, because a gate passes the request on
+        later. Kafka also handles requests that it has read."""
         self.edit_frame: Callable[[bytearray], bytearray] | None = None
-        """Set before `respond`: what is sent in place of the encoded response, given with its length prefix."""
+        """May be set before `respond`: returns the bytes that are sent in place of the encoded response, which it gets
+        with its length prefix."""
         self.close_behind = ""
-        """Set before `respond`: why the connection is closed behind the response; empty to keep it."""
+        """May be set before `respond`: the reason for which the connection is closed behind the response; empty to keep
+        it open."""
         self.row: ExchangeRow | None = None
-        """Where it is recorded; None if nothing records."""
+        """The recorded row of this exchange; None if exchanges are not recorded."""
+        self.is_queued = False
+        """Its response comes after those of other requests of the connection, which are not sent yet."""
+        self.frame: bytearray | None = None
+        """The encoded response of a queued exchange; None before it is given."""
+        self._on_decided = on_decided
         self._on_response = on_response
         self._on_close = on_close
         self._on_work = on_work
@@ -81,7 +95,7 @@ class Exchange:
 
     @property
     def cause(self) -> Cause:
-        """The request, as the cause of the events that it leads to."""
+        """The request as the cause of the events to which it leads."""
         return Cause(
             api=APIS[self.header.api_key].name,
             connection=self.connection_name,
@@ -101,34 +115,42 @@ class Exchange:
         if intercept is not None:
             intercept(response)
 
+    def allow_next(self) -> None:
+        """Let the connection handle its next request: what this one changes is decided, and its response, which will be
+        short, only waits until that is durable. The responses leave in the order of the requests all the same."""
+        self._on_decided(self)
+
     def work(self, turns: Turns) -> None:
-        """Do long work for a request that was held; what it raises costs only this connection."""
+        """Do long work for this request, which was held, in turns. An exception in the work closes only this
+        connection."""
         self._on_work(self, turns)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]
     ) -> None:
-        """Send the response once everything that it rests on is durable; close the connection if the store fails."""
+        """Send the response once everything on which it depends is durable; close the connection if the store fails
+        before."""
         when_durable(lambda: self.respond(response), lambda: self.close_connection("the store failed"))
 
     def finish_without_response(self) -> None:
-        """Continue with the next request: this one expects no response."""
+        """End the exchange without a response, because the request expects none; the connection continues with the next
+        one."""
         if self.intercept is None:
             self._on_response(self, None)
         else:
             self._intercepted(None)
 
     def close_connection(self, reason: str) -> None:
-        """Close the connection, as Kafka does where it cannot send a response."""
+        """Close the connection in place of a response, as Kafka does if it cannot send one. `reason` is for the log."""
         self._on_close(self, reason)
 
 
 RequestHandler: TypeAlias = Callable[[Any, Exchange], Turns | None]
-"""Handles the requests of one API, given as message and exchange. It returns at once and may respond later.
+"""A function that handles the requests of one API, given the message and its exchange. It returns at once and may
+respond later.
 
 One whose work may be long returns it as `Turns`. The work ends with the connection: what is done by then stays done, as
-after any request whose response is lost.
-"""
+after any request whose response is lost."""
 
 RequestHandlers: TypeAlias = Mapping[int, RequestHandler]
 """Handlers by API key."""

@@ -1,4 +1,4 @@
-"""The limit of open files, which bounds the connections of a process, and the log of the event loop's errors."""
+"""Raises the limit of open files, which bounds the connections of a process, and logs errors of the event loop."""
 
 import asyncio
 import errno
@@ -10,7 +10,7 @@ from regroup.server.rate_limited_log import RateLimitedLog
 
 
 def raise_open_file_limit() -> int:
-    """Raise the soft limit of open files to the hard limit; returns the limit. Every connection is an open file."""
+    """Raise the soft limit of open files to the hard limit, and return it. Every connection is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -20,9 +20,10 @@ def raise_open_file_limit() -> int:
 
 
 class LoopExceptionHandler:
-    """Writes errors of the event loop to our log.
+    """Writes errors of the event loop to the log of the server.
 
-    asyncio reports every connection that cannot be accepted for want of open files; the log gets one line of them.
+    asyncio reports every connection that cannot be accepted for want of open files; the log gets one line for all of
+    them.
     """
 
     def __init__(self) -> None:

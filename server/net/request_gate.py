@@ -1,4 +1,4 @@
-"""The gate between connections and handlers: it lets a request through at once, later, or never.
+"""The interface of a gate between connections and handlers, which lets a request through at once, later, or never.
 
 Observers (`request_observer.py`) see an exchange when it is finished; a gate acts before the handler is called.
 """
@@ -10,10 +10,11 @@ from regroup.server.net.exchange import Exchange
 
 
 class RequestGate(Protocol):
-    """Decides over the requests of one broker. A broker without a gate calls its handlers at once."""
+    """Decides when, and whether, the requests of one broker reach their handlers. A broker without a gate calls its
+    handlers at once."""
 
     def admit(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
-        """A request has come: call `proceed` to hand it to its handler, now or later, or answer it with `exchange`.
+        """Decide over a request: call `proceed` to pass it to its handler, now or later, or answer it with `exchange`.
 
         Until one of them happens the client waits, and the connection handles no other request. `proceed` has no
         effect once the connection is lost.
@@ -21,7 +22,8 @@ class RequestGate(Protocol):
         ...
 
     def may_stop(self, exchange: Exchange) -> bool:
-        """Whether the gate might not let the same request through at once if it came again: it is not cached then.
+        """Whether the gate might not let the same request through at once if it came again. Its response is not cached
+        then.
 
         Where the answer becomes True, `Connection.forget_cached_response` must be called.
         """

@@ -1,4 +1,4 @@
-"""The place between connections and handlers from which every exchange of every broker can be seen.
+"""The interface of observers, which are called with every decoded exchange of every broker once it has ended.
 
     cluster.observers.append(observer)
 

@@ -1,18 +1,22 @@
-"""Responses that are ready to be sent: short ones together, long ones in pieces and without another copy."""
+"""Buffers responses that are ready to be sent: short ones are joined, long ones are sent in pieces without another
+copy.
+"""
 
 from collections import deque
 from typing import Final, TypeAlias
 
 _SHORT_BYTES: Final = 64 * 1024
-"""Responses are written together up to this size."""
+"""Responses are collected up to this many bytes and then written together."""
 _PIECE_BYTES: Final = 256 * 1024
-"""A transport copies what the socket does not take at once, so a long response is handed to it in pieces."""
+"""A long response is passed to the transport in pieces of this size in bytes, because a transport copies what the
+socket does not take at once."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class UnreadBytes:
-    """How many bytes of responses all clients together have not read, those included that are being encoded."""
+    """Counts the bytes of responses that clients have not read, on all connections together. Responses that are being
+    encoded are included."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -24,7 +28,7 @@ class UnreadBytes:
 
 
 class ResponseBuffer:
-    """Responses in order. It is false when it is empty."""
+    """The responses of one connection that have not been written, in order. An empty buffer is false."""
 
     def __init__(self, unread: UnreadBytes) -> None:
         self._responses: deque[Buffer] = deque()
@@ -37,11 +41,11 @@ class ResponseBuffer:
 
     @property
     def is_full(self) -> bool:
-        """There is enough to be written."""
+        """Whether enough bytes are collected to be written."""
         return self._total_bytes >= _SHORT_BYTES
 
     def count_encoded(self, size_bytes: int) -> None:
-        """Count what is encoded so far of a response that is added later."""
+        """Count the bytes that are encoded so far of a response that will be added later."""
         self._unread.total_bytes += size_bytes - self._encoded_bytes
         self._encoded_bytes = size_bytes
 
@@ -60,7 +64,7 @@ class ResponseBuffer:
         self._unread.total_bytes += size_bytes
 
     def next_piece(self, *, whole: bool) -> Buffer:
-        """Remove and return what is to be written next; with `whole`, only complete responses."""
+        """Remove and return the bytes that are to be written next; with `whole`, only complete responses."""
         if self._total_bytes <= _PIECE_BYTES or (whole and len(self._responses) == 1):
             piece: Buffer = b"".join(self._responses) if len(self._responses) > 1 else self._responses[0]
             self._responses.clear()

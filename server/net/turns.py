@@ -1,4 +1,4 @@
-"""Work in turns: a request that takes long is handled in portions, and other connections are served in between."""
+"""Work in turns: a request that takes long is handled in portions, so that other connections are served in between."""
 
 import asyncio
 from collections import deque
@@ -8,11 +8,11 @@ from typing import TypeAlias
 from regroup.server.limits import FIRST_STEPS_WHILE_OTHERS_WAIT, STEPS_PER_TURN
 
 Turns: TypeAlias = Iterator[int]
-"""Work that may pause wherever it yields. It yields the number of steps since the last pause."""
+"""Work that can pause: an iterator that pauses where it yields, and yields the number of steps since the last pause."""
 
 
 class TurnQueue:
-    """All work in progress of one event loop: at most one large portion of it runs in each turn of the loop.
+    """The long work of one event loop. In each turn of the loop at most one large portion of it runs.
 
     So however many connections send long requests, the others wait for one large portion only.
     """
@@ -22,7 +22,8 @@ class TurnQueue:
         self._is_scheduled = False
 
     def run(self, turns: Turns, on_error: Callable[[Exception], object]) -> "LongWork":
-        """Run the first portion at once, and the others in later turns. `on_error` gets what the work raises.
+        """Start a piece of work: run its first portion at once, and the others in later turns. `on_error` gets an
+        exception that it raises.
 
         The first portion is a small one while other work waits: many requests may be due at the same time.
         """
@@ -49,7 +50,7 @@ class TurnQueue:
 
 
 class LongWork:
-    """One piece of work, of which the first portions are done."""
+    """One piece of work in a TurnQueue, of which a part is done."""
 
     def __init__(self, turns: Turns, on_error: Callable[[Exception], object]) -> None:
         self._turns = turns
@@ -62,7 +63,7 @@ class LongWork:
         self._is_cancelled = True
 
     def run_portion(self, max_steps: int) -> None:
-        """Run for so many steps, or to the end."""
+        """Run until at least this many steps are done, or to the end."""
         steps = 0
         try:
             while steps < max_steps and not self._is_cancelled:

@@ -1,1 +1,1 @@
-"""The exchanges of clients and brokers: kept as bytes and times, and decoded when they are read."""
+"""Recorded exchanges of clients and brokers: kept as bytes and times, and decoded when they are read."""

@@ -1,4 +1,6 @@
-"""Exchanges as blocks of a store: rows as msgpack, and later changes of a row as a shorter row with the same number."""
+"""Recorded exchanges as blocks of a store: rows encoded with msgpack. A later change of a row is stored as a shorter
+row with the same number.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -13,9 +15,10 @@ from regroup.storage.records import ExchangeBlock, NewExchangeBlock
 
 MAX_ROWS: Final = 1_000
 MAX_BLOCK_BYTES: Final = 256 * 1024
-"""A block ends behind the row with which its frames exceed this."""
+"""A block is complete when the frames of its rows together exceed this many bytes."""
 REWRITE_INTERVAL_MS: Final = 60_000
-"""After this time a change of a row is stored with its frames again, since the first block may be deleted."""
+"""After this time, in milliseconds, a changed row is stored whole again, because the block with its frames may have
+been deleted."""
 
 _HEARTBEAT: Final = HeartbeatRequest.api_key.to_bytes(2, "big")
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -23,14 +26,16 @@ _DECODER: Final = msgspec.msgpack.Decoder(list[ExchangeRow])
 
 
 class BlockEncoder:
-    """Encodes changed rows. A row that was stored open, and a run that has grown, is not stored twice as a whole."""
+    """Encodes changed rows as blocks. A change of a row that was stored before, such as its response or a longer run,
+    is stored without the frames that are stored already."""
 
     def __init__(self) -> None:
         self._written: dict[ExchangeRow, tuple[int, bool]] = {}
-        """When a row was stored as a whole, and whether it had its response then; in the order of these times."""
+        """Rows that may still change: when each was stored whole, in epoch milliseconds, and whether it had its
+        response then. They are in the order of these times."""
 
     def encode(self, rows: Iterable[ExchangeRow], now_ms: int) -> Iterator[NewExchangeBlock]:
-        """The blocks of these rows as they are now."""
+        """The blocks that store these rows as they are now."""
         self._forget(now_ms - REWRITE_INTERVAL_MS)
         batch: list[ExchangeRow] = []
         size = 0
@@ -70,7 +75,7 @@ def _block(rows: list[ExchangeRow]) -> NewExchangeBlock:
 
 
 def decode_block(block: ExchangeBlock) -> list[ExchangeRow]:
-    """The rows of a block. Raises StoreDamaged."""
+    """The rows in a block. Raises StoreDamaged."""
     try:
         return _DECODER.decode(block.payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Which events an exchange has led to: the cause of an event names the connection and the correlation id."""
+"""Finds the events to which an exchange has led: the cause of an event names the connection and the correlation id."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,14 +10,15 @@ from regroup.storage.store import EventStore
 
 
 class EventLinks:
-    """The events of a store by the request that led to them. `read` may be called again for those that came since."""
+    """The events of a store by the request that led to them. `read` may be called again to add events that were stored
+    since."""
 
     def __init__(self) -> None:
         self._position = 0
         self._events: dict[tuple[str, int], list[tuple[int, LinkedEvent]]] = defaultdict(list)
 
     async def read(self, store: EventStore) -> None:
-        """Take in the events after those of the last call; those that have been trimmed are left out."""
+        """Add the events of the store that were stored since the last call; trimmed ones are missing."""
         async for record in store.read(after=max(self._position, store.trimmed_through)):
             self.add(record)
 
@@ -29,8 +30,8 @@ class EventLinks:
             self._events[cause.connection, cause.correlation_id].append((record.at_ms, event))
 
     def link(self, exchanges: Iterable[RecordedExchange]) -> list[RecordedExchange]:
-        """The same exchanges with their events. A client may use a correlation id again on the same connection: the
-        events of an exchange lie between its request and its end."""
+        """The same exchanges with their events. A client may use a correlation id again on the same connection, so an
+        event belongs to the exchange during which it happened."""
         return [self._linked(exchange) for exchange in exchanges]
 
     def _linked(self, exchange: RecordedExchange) -> RecordedExchange:

@@ -1,4 +1,4 @@
-"""A recorded exchange as it is read: its frames are decoded when a property asks for them."""
+"""A recorded exchange as its readers get it: its frames are decoded when a property needs them."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -21,18 +21,18 @@ NOT_KEPT: Final = "not kept"
 
 
 class LinkedEvent(NamedTuple):
-    """An event to which an exchange has led."""
+    """An event to which an exchange has led: group, event number, position."""
 
     group: str | None
-    """None for an event of the cluster."""
+    """The group id; None for an event of the cluster."""
     event_number: int
-    """Its number within the group."""
+    """The number of the event within its group."""
     position: int
-    """Its position in the store."""
+    """The position of the event in the store."""
 
 
 class _Sent(NamedTuple):
-    """A decoded request, for RequestFacts."""
+    """A decoded request in the form that RequestFacts reads."""
 
     header: RequestHeader
     request: Message
@@ -46,23 +46,23 @@ class RecordedExchange:
 
     def __init__(self, row: ExchangeRow, events: tuple[LinkedEvent, ...] = ()) -> None:
         self.row = replace(row)
-        """A copy: the recorder changes its own."""
+        """The recorded row, as a copy, because the recorder changes its own."""
         self.events = events
-        """The events to which it led."""
+        """The events to which the exchange has led."""
 
     @property
     def at_ms(self) -> int:
-        """When the request came; of a run, the first."""
+        """When the request came, in epoch milliseconds; for a run, its first request."""
         return self.row.at_ms
 
     @property
     def last_at_ms(self) -> int:
-        """When the last request of the run came."""
+        """When the last request of the run came, in epoch milliseconds."""
         return self.row.last_at_ms
 
     @property
     def answered_at_ms(self) -> int | None:
-        """When the response was sent; None if none was."""
+        """When the response was sent, in epoch milliseconds; None if none was sent."""
         return None if self.row.closed else self.row.ended_at_ms
 
     @property
@@ -76,12 +76,12 @@ class RecordedExchange:
 
     @property
     def count(self) -> int:
-        """How many equal heartbeats the run has."""
+        """How many equal heartbeats the run has; 1 for any other exchange."""
         return self.row.count
 
     @property
     def fault(self) -> str:
-        """What a fault rule did to it: `answer`, `drop answer`, `hold` …"""
+        """What a fault rule did to the exchange: `answer`, `drop answer`, `hold` …; empty if none hit it."""
         return self.row.fault
 
     @property
@@ -91,7 +91,7 @@ class RecordedExchange:
 
     @cached_property
     def header(self) -> RequestHeader:
-        """Zeros and no client id where it cannot be decoded."""
+        """The request header; zeros and no client id if it cannot be decoded."""
         try:
             return decode_request_header(self.row.request)[0]
         except Unsupported as error:
@@ -101,7 +101,7 @@ class RecordedExchange:
 
     @property
     def api(self) -> str:
-        """Kafka's name: `JoinGroup`."""
+        """Kafka's name of the API: `JoinGroup`."""
         api = APIS.get(self.header.api_key)
         return api.name if api else f"API {self.header.api_key}" if self.header.api_key >= 0 else "undecodable"
 
@@ -115,7 +115,7 @@ class RecordedExchange:
 
     @property
     def correlation_id(self) -> int:
-        """Of a run, that of the first request."""
+        """The correlation id; for a run, that of its first request."""
         return self.header.correlation_id
 
     @cached_property
@@ -142,7 +142,8 @@ class RecordedExchange:
 
     @cached_property
     def answer(self) -> str:
-        """`NONE`, or the first error code in the response; `no answer` without one, `not kept` if it was cut."""
+        """The first error code in the response: `NONE` or Kafka's name. `no answer` if there is no response, `not kept`
+        if it was cut."""
         if self.response is not None:
             return ErrorCode.name_of(next(error_codes(self.response), ErrorCode.NONE))
         if self.row.response_bytes:
@@ -162,7 +163,7 @@ class RecordedExchange:
 
     @cached_property
     def members(self) -> frozenset[str]:
-        """The member ids and instance ids in the request, and the member id that a JoinGroup got."""
+        """The member ids and instance ids in the request; for a JoinGroup also the member id in the response."""
         if self._facts is None:
             return frozenset()
         joined = {self.response.member_id} - {""} if isinstance(self.response, JoinGroupResponse) else set()
@@ -184,7 +185,7 @@ class RecordedExchange:
 
 
 def error_codes(response: Structure) -> Iterator[int]:
-    """The error codes in a response that are not 0: its own, then those of its members, topics and partitions."""
+    """The error codes other than 0 in a response: its own first, then those of its members, topics and partitions."""
     code = getattr(response, "error_code", getattr(response, "partition_error_code", ErrorCode.NONE))
     if code:
         yield code

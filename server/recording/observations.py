@@ -35,7 +35,7 @@ class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message
     """
 
     at_ms: StoredTime
-    """When it was sent."""
+    """When the message was sent."""
     position: StoredNumber
     """Position of the last event in the store at that time."""
     client: str
@@ -46,7 +46,7 @@ class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message
     api_key: int
     is_response: bool
     arrived_at_ms: StoredTime | None
-    """None if it was lost."""
+    """When the message arrived; None if it was lost."""
     delay_ms: StoredNumber
     """How long it took, by a clock that is never set; 0 if it was lost."""
     reason: str
@@ -92,7 +92,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(list[Observation])
 
 
 def encode_observations(rows: Sequence[Observation]) -> list[NewExchangeBlock]:
-    """The blocks of these rows."""
+    """The blocks that store these observations."""
     parts = [rows[first : first + MAX_ROWS] for first in range(0, len(rows), MAX_ROWS)]
     return [
         NewExchangeBlock(
@@ -103,7 +103,7 @@ def encode_observations(rows: Sequence[Observation]) -> list[NewExchangeBlock]:
 
 
 def decode_observations(block: ExchangeBlock) -> list[Observation]:
-    """The rows of a block. Raises StoreDamaged."""
+    """The observations in a block. Raises StoreDamaged."""
     try:
         return _DECODER.decode(block.payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

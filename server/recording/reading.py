@@ -1,4 +1,4 @@
-"""The exchanges of a store, put together from its blocks, with the events to which they led."""
+"""Reads the recorded exchanges of a store: puts them together from blocks and finds the events to which they led."""
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ EVERY_EXCHANGE = ExchangeFilter()
 
 
 async def read_exchanges(store: EventStore, wanted: ExchangeFilter = EVERY_EXCHANGE) -> list[RecordedExchange]:
-    """The recorded exchanges of which all conditions hold, in the order of their requests. Raises StoreDamaged."""
+    """The recorded exchanges that pass the filter, in the order of their requests. Raises StoreDamaged."""
     exchanges, _ = await read_recording(store, wanted)
     return exchanges
 
@@ -21,7 +21,8 @@ async def read_exchanges(store: EventStore, wanted: ExchangeFilter = EVERY_EXCHA
 async def read_recording(
     store: EventStore, wanted: ExchangeFilter = EVERY_EXCHANGE
 ) -> tuple[list[RecordedExchange], dict[int, int]]:
-    """The wanted exchanges, and from when on each process has recorded, by the epoch with which it began.
+    """The exchanges that pass the filter; and since when, in epoch milliseconds, each process has recorded, by the
+    coordinator epoch with which it began.
 
     The wanted ones are all in memory; of the others there is one block at a time. Raises StoreDamaged.
     """
@@ -43,15 +44,17 @@ async def read_recording(
 
 
 class RowMerger:
-    """Puts the rows of blocks together, in the order of the blocks: a later row of the same number replaces one."""
+    """Puts the rows of blocks together. Rows must be added in the order of the blocks, since a later row replaces an
+    earlier one with the same number."""
 
     def __init__(self, wanted: ExchangeFilter = EVERY_EXCHANGE) -> None:
         self._wanted = replace(wanted, from_ms=None)
-        """Every condition that a later row cannot change."""
+        """The conditions that a later row with the same number cannot change: all but `from_ms`."""
         self._rows: dict[tuple[str, int], ExchangeRow] = {}
 
     def add(self, row: ExchangeRow) -> None:
-        """Take in a row. One without frames is dropped if the block with its frames is gone, or was not wanted."""
+        """Add a row. A row without frames gets those of an earlier row with the same number, and is dropped if there is
+        none: its block was deleted, or it was not wanted."""
         key = (row.connection, row.number)
         earlier = self._rows.get(key)
         if not row.request and row.request_bytes:
@@ -65,7 +68,8 @@ class RowMerger:
             self._rows[key] = row
 
     def _may_be_wanted(self, row: ExchangeRow) -> bool:
-        """The member of a JoinGroup may stand in its response alone, which may come later."""
+        """Whether the row may pass the filter. The member id of a JoinGroup may be only in its response, which a later
+        row may add."""
         wanted = replace(self._wanted, member="") if row.ended_at_ms is None else self._wanted
         return wanted.takes(RecordedExchange(row))
 

@@ -1,4 +1,6 @@
-"""The latest exchanges of a cluster in memory, as bytes, with a bound; and those that a store does not have yet."""
+"""Keeps the latest exchanges of a cluster in memory as bytes, up to a limit, and notes which of them a store does not
+have yet.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,17 +12,17 @@ from regroup.protocol.messages.records import FetchRequest, ProduceRequest
 from regroup.server.net.request_recorder import ExchangeRow
 
 MAX_EXCHANGES: Final = 10_000
-"""Exchanges in memory; a run of equal heartbeats counts as one."""
+"""The most exchanges in memory; a run of equal heartbeats counts as one."""
 MAX_BYTES: Final = 32 * 1024 * 1024
-"""Memory for the exchanges, estimated."""
+"""The most memory for exchanges, in bytes, as an estimate."""
 ROW_BYTES: Final = 400
-"""What an exchange takes in memory beside its frames."""
+"""The estimated bytes in memory of an exchange besides its frames."""
 MAX_FRAME_BYTES: Final = 64 * 1024
-"""Longer frames are cut to this size. The header remains readable, and the rest of the frame is not decoded."""
+"""Longer frames are cut to this many bytes. The header remains readable; the rest of a cut frame is not decoded."""
 MAX_RECORDS_FRAME_BYTES: Final = 1024
-"""The same for requests of Produce and responses to Fetch, which hold records."""
+"""Requests of Produce and responses to Fetch, which contain records, are cut to this many bytes."""
 MAX_CHANGES: Final = 50_000
-"""Changes that may wait for a store; further ones are counted and not stored."""
+"""The most changed rows that wait to be stored. Further changes are counted in `skipped_changes` and not stored."""
 
 _HEARTBEAT: Final = HeartbeatRequest.api_key.to_bytes(2, "big")
 _PRODUCE: Final = ProduceRequest.api_key.to_bytes(2, "big")
@@ -28,7 +30,7 @@ _FETCH: Final = FetchRequest.api_key.to_bytes(2, "big")
 
 
 class Recorder:
-    """A RequestRecorder. It outlives the brokers that it records, as the emulator of a test does a kill."""
+    """The RequestRecorder that brokers use. In the emulator it outlives a kill of the brokers that it records."""
 
     def __init__(
         self, now_ms: Callable[[], int], *, max_exchanges: int = MAX_EXCHANGES, max_bytes: int = MAX_BYTES
@@ -41,7 +43,7 @@ class Recorder:
         self._kept_bytes = 0
         self._changes: dict[ExchangeRow, None] | None = None
         self.skipped_changes = 0
-        """Changes that found no room; the writer sets it back."""
+        """How many changes were not noted because too many waited; the writer resets it to 0."""
 
     # The interface of RequestRecorder
 
@@ -92,12 +94,13 @@ class Recorder:
     # Bounds
 
     def _forget_oldest(self) -> None:
-        """A row that is still open or in a run is forgotten too; what happens to it later is not seen here."""
+        """Remove the oldest rows beyond the limits, even if a row has no answer yet or its run goes on. Its later
+        changes do not appear in `rows`."""
         while len(self._rows) > self._max_exchanges or (self._kept_bytes > self._max_bytes and len(self._rows) > 1):
             self._kept_bytes -= _memory_bytes(self._rows.popleft())
 
     def _merge(self, row: ExchangeRow, previous: ExchangeRow) -> None:
-        """Count the row in the previous one. Almost always it is the newest, and its place is free again."""
+        """Add a row to the run of the previous row. The row itself is removed, if it is still the newest."""
         previous.count += row.count
         previous.last_at_ms = row.last_at_ms
         row.count = 0
@@ -122,11 +125,11 @@ class Recorder:
                 self.skipped_changes += 1
 
     def note_changes(self, *, wanted: bool) -> None:
-        """Begin or end to note which exchanges have changed; those that are in memory by then are not noted."""
+        """Begin or end to note which rows change. Rows that are in memory when it begins are not noted."""
         self._changes = {} if wanted else None
 
     def take_changes(self) -> list[ExchangeRow]:
-        """The rows that have changed since the last call."""
+        """The rows that have changed since the last call, in the order of their first change."""
         if not self._changes:
             return []
         changes, self._changes = self._changes, {}
@@ -139,7 +142,8 @@ def _cut(frame: bytes | memoryview, holds_records: bool) -> bytes:
 
 
 def _continues(row: ExchangeRow, previous: ExchangeRow) -> bool:
-    """Whether both are equal but for their correlation ids, and no fault rule was involved."""
+    """Whether a heartbeat continues the run of the previous one: both are equal but for their correlation ids, and no
+    fault rule hit them."""
     return (
         previous.request[8:] == row.request[8:]
         and previous.request[:4] == row.request[:4]

@@ -1,4 +1,4 @@
-"""Which exchanges are wanted, and whether a recorded one is among them: cheap conditions first, decoding last."""
+"""Filters recorded exchanges. Conditions that need no decoding are checked first."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,20 +10,20 @@ from regroup.server.recording.exchange import RecordedExchange
 
 
 class ExchangeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """All conditions that are given must hold."""
+    """Selects recorded exchanges: all conditions that are given must hold."""
 
     apis: tuple[str, ...] = ()
     client_id: str = ""
     group: str = ""
     member: str = ""
-    """A member id, an instance id or a client id."""
+    """A member id, an instance id or a client id; empty for any."""
     from_ms: int | None = None
-    """Exchanges that went on at this time or began later."""
+    """Exchanges that ended at this time or later, in epoch milliseconds; None for no limit."""
     to_ms: int | None = None
-    """Exchanges that began at this time or earlier."""
+    """Exchanges that began at this time or earlier, in epoch milliseconds; None for no limit."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for an unknown API."""
+        """Check the name of the API. Raises ValueError if it is unknown."""
         for name in self.apis:
             check_api_name(name)
 
@@ -39,5 +39,5 @@ class ExchangeFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def select_exchanges(rows: Iterable[ExchangeRow], wanted: ExchangeFilter) -> Iterator[RecordedExchange]:
-    """The exchanges of which all conditions hold, in the same order."""
+    """The exchanges that pass the filter, in the same order."""
     return (exchange for row in rows if wanted.takes(exchange := RecordedExchange(row)))

@@ -1,4 +1,4 @@
-"""Writes exchanges to the store while brokers run, at least once a second, and never before an answer."""
+"""Writes recorded exchanges to the store while brokers run, at least once a second. Answers do not wait for it."""
 
 import asyncio
 from collections import deque
@@ -13,21 +13,22 @@ from regroup.storage.errors import StoreError
 from regroup.storage.records import NewExchangeBlock
 
 WRITE_INTERVAL_S: Final = 0.5
-"""Exchanges of this time, and of the write itself, are lost with a killed process."""
+"""Seconds between two writes. A process that is killed loses the exchanges of this time, and of the write itself."""
 WARNING_INTERVAL_WRITES: Final = 120
-"""Writes between two warnings of the same kind."""
+"""How many writes lie between two warnings of the same kind."""
 
 log = get_logger("recording")
 
 
 class ExchangeSink(Protocol):
-    """The part of a store that takes exchanges."""
+    """The part of a store that stores recorded exchanges."""
 
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None: ...
 
 
 class RecordingWriter:
-    """The writer of one cluster. `store` returns the store that is open; it changes if a failed one is opened again."""
+    """Writes the exchanges of one cluster. `store` returns the store that is open now, which changes when a failed one
+    is opened again."""
 
     def __init__(
         self, recorder: Recorder, store: Callable[[], ExchangeSink], now_ms: Callable[[], int], *, max_bytes: int
@@ -38,24 +39,24 @@ class RecordingWriter:
         self._max_bytes = max_bytes
         self._encoder = BlockEncoder()
         self._blocks: deque[NewExchangeBlock] = deque()
-        """What is to be written next; it is empty between two writes."""
+        """The blocks that are to be written next; empty between two writes."""
         self._task: asyncio.Task[None] | None = None
         self._lost = 0
         self._writes_to_next_warning = 0
 
     def start(self) -> None:
-        """Write from now on, in the running loop."""
+        """Start to write, as a task of the running loop."""
         self._recorder.note_changes(wanted=True)
         self._task = asyncio.get_running_loop().create_task(self._run(), name="recording")
 
     async def close(self) -> None:
-        """Write what is left, and stop. The store is still open."""
+        """Write what is left, and stop. The store must still be open."""
         await self.stop()
         await self._write()
         self._recorder.note_changes(wanted=False)
 
     async def stop(self) -> None:
-        """Stop; what is left is not written."""
+        """Stop without writing what is left."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Finds the error codes with which requests of group members are refused."""
+"""Finds the error codes in responses with which requests of group members are refused."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -20,7 +20,8 @@ from regroup.server.net.exchange import Exchange
 
 
 class Refusal(NamedTuple):
-    """A request of a member, or a part of it, that was answered with an error code. Nothing of it is stored."""
+    """A request of a member, or a part of it, that was answered with an error code. A refusal changes nothing in the
+    group and is not stored."""
 
     at_ms: int
     group_id: str
@@ -33,7 +34,7 @@ class Refusal(NamedTuple):
     client_id: str
     connection: str
     generation_id: int | None
-    """The generation or member epoch that the request names; None for JoinGroup and LeaveGroup, which name none."""
+    """The generation id or member epoch in the request; None for JoinGroup and LeaveGroup, which have none."""
 
     @property
     def sender(self) -> str:
@@ -42,13 +43,13 @@ class Refusal(NamedTuple):
 
 
 _Who: TypeAlias = tuple[str, str | None, int]
-"""Member id, instance id and error code."""
+"""Key of a refusal within one response: member id, instance id and error code."""
 
 
 def refusals_of(exchange: Exchange, response: Message | None, now_ms: Callable[[], int]) -> list[Refusal]:
-    """The refusals in the response to a member; most often none.
+    """The refusals in the response to a member's request; in most cases none.
 
-    MEMBER_ID_REQUIRED is none: it is how a new member gets its id (KIP-394).
+    MEMBER_ID_REQUIRED is not a refusal: it is how a new member gets its id (KIP-394).
     """
     find = _FINDERS.get(exchange.header.api_key)
     if find is None or response is None:

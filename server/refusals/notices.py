@@ -1,4 +1,4 @@
-"""Notices of refused requests: the first of a kind at once, and then one with a count every ten seconds.
+"""Makes notices of refused requests: of each kind the first at once, and then one with a count every ten seconds.
 
 A kind is a group, an API and an error code. Members that are refused in a loop, or a program that invents group ids,
 thus make few notices: at most MAX_KINDS kinds are distinguished in an interval, and all others are counted together.
@@ -16,29 +16,30 @@ from regroup.server.net.exchange import Exchange
 from regroup.server.refusals.finding import Refusal, refusals_of
 
 NOTICE_INTERVAL_S: Final = 10.0
-"""Time between two notices of one kind."""
+"""Seconds between two notices of one kind."""
 MAX_KINDS: Final = 20
-"""Kinds that are distinguished in one interval."""
+"""How many kinds are distinguished in one interval; refusals of further kinds are counted together."""
 MAX_SENDERS: Final = 3
-"""Members that a counted notice names."""
+"""How many members a notice with a count names."""
 
 log = get_logger("refusals")
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalNotice:
-    """One or more refusals of one kind; `last` is the latest. Without `is_one_kind` it counts several kinds."""
+    """A notice of one or more refusals; `last` is the latest. They are all of one kind (group, API, error code) if
+    `is_one_kind` is True."""
 
     last: Refusal
     count: int = 1
     senders: tuple[str, ...] = ()
-    """Some of the members, if there is more than one refusal."""
+    """Some of the members that were refused; empty for a single refusal."""
     is_one_kind: bool = True
 
 
 @dataclass(slots=True)
 class _Tally:
-    """The refusals of one kind since its last notice."""
+    """Counts the refusals of one kind since its last notice."""
 
     last: Refusal
     count: int = 0
@@ -55,7 +56,7 @@ class _Tally:
 
 
 class RefusalNotices:
-    """An observer of exchanges that makes notices. `listeners` get each notice; the log gets it at level debug.
+    """Makes notices from exchanges, as an observer. `listeners` get each notice; the log gets it at level debug.
 
     At level info the log has one line in ten seconds, with the number of refusals.
     """
@@ -76,7 +77,7 @@ class RefusalNotices:
             self.add(refusal)
 
     def add(self, refusal: Refusal) -> None:
-        """Take in one refusal."""
+        """Count a refusal, and make a notice at once if it is the first of its kind."""
         self._interval_count += 1
         what = f"{refusal.api} {refusal.error}"
         if what in self._interval_errors or len(self._interval_errors) < MAX_KINDS:
@@ -96,14 +97,15 @@ class RefusalNotices:
             self._others.add(refusal)
 
     def close(self) -> None:
-        """Tell what has been counted, and stop."""
+        """Make notices of what has been counted, and stop."""
         if self._timer is not None:
             self._timer.cancel()
             self._tell_counts()
             self._kinds.clear()
 
     def _end_interval(self) -> None:
-        """Tell the counts; go on for as long as refusals come."""
+        """Make notices of what the interval has counted. Begin another interval if requests of any kind were refused
+        again."""
         repeated = {kind: tally for kind, tally in self._kinds.items() if tally.count}
         self._tell_counts()
         self._kinds = {kind: _Tally(tally.last) for kind, tally in repeated.items()}

@@ -1,1 +1,1 @@
-"""Responses that a broker gives without a coordinator: an error for a whole request, or for partitions of it."""
+"""Makes responses that need no coordinator: an error for a whole request, or for partitions of it."""

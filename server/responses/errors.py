@@ -1,4 +1,4 @@
-"""Responses with an error code to a request that is not applied."""
+"""Makes responses with an error code, of every API, to a request that is not applied."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -39,7 +39,8 @@ def find_coordinator(request: cluster.FindCoordinatorRequest, version: int, code
 
 
 def metadata(request: cluster.MetadataRequest, version: int, code: int) -> Message:
-    """The error of each topic that is named; of the response, since v13, if none is. It names no broker."""
+    """A Metadata response with this error for each topic that the request names. If it names none, the response itself
+    has the error, since v13. It lists no brokers."""
     return cluster.MetadataResponse(
         brokers=[],
         error_code=code if version >= FIRST_METADATA_ERROR and not request.topics else 0,
@@ -51,7 +52,8 @@ def metadata(request: cluster.MetadataRequest, version: int, code: int) -> Messa
 
 
 def offset_fetch(request: offsets.OffsetFetchRequest, version: int, code: int) -> Message:
-    """The error of each group since v8, of the response since v2, and before that of each partition."""
+    """An OffsetFetch response with this error: for each group since v8, for the response since v2, and before that for
+    each partition."""
     if version >= FIRST_BATCHED_OFFSET_FETCH:
         groups = [offsets.OffsetFetchResponseGroup(group_id=each.group_id, error_code=code) for each in request.groups]
         return offsets.OffsetFetchResponse(groups=groups)
@@ -146,7 +148,8 @@ def _of_every_partition(request: Message, version: int, code: int) -> Message:
 
 
 def _at_the_top(**fields: Any) -> Callable[[Any, int, int], Message]:
-    """The response's own error code; `fields` are those without a default."""
+    """A function that makes a response with the error code in its own field. `fields` are further fields without a
+    default."""
 
     def answer(request: Message, version: int, code: int) -> Message:
         return APIS[request.api_key].response(error_code=code, **fields)
@@ -191,17 +194,18 @@ ANSWERS: Final[dict[type[Message], Callable[[Any, int, int], Message]]] = {
 }
 
 ANSWERED_APIS: Final = frozenset(APIS[request.api_key].name for request in ANSWERS)
-"""The APIs whose requests can be answered with an error code: all that the broker serves."""
+"""Names of the APIs whose requests can be answered with an error code: all APIs that the broker serves."""
 
 PARTITION_APIS: Final = frozenset(APIS[request.api_key].name for request in PARTITION_LISTS)
-"""The APIs of which single partitions can be answered with an error code."""
+"""Names of the APIs whose responses can have an error code for single partitions."""
 
 
 def error_response(request: Message, version: int, code: int) -> Message:
-    """The response with this error code at its top, or else for everything that the request names."""
+    """The response to a request that is not applied. It has the error code itself or, if it has no field for one, for
+    everything that the request names."""
     return ANSWERS[type(request)](request, version, code)
 
 
 def expects_response(request: Message) -> bool:
-    """False for a Produce with `acks=0`."""
+    """Whether a request expects a response: False for a Produce with `acks=0`."""
     return not (isinstance(request, records.ProduceRequest) and request.acks == 0)

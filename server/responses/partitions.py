@@ -1,4 +1,6 @@
-"""Partitions in requests and responses: which a request names, and responses with an error for all or some of them."""
+"""The partitions that requests and responses list: which ones a request names, and responses with an error for all or
+some of them.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -19,14 +21,15 @@ _LISTS_OF_PARTITIONS: Final = ("partitions", "partition_data", "partition_indexe
 _GROUPS_OF_TOPICS: Final = ("groups", "transactions")
 
 TopicNames: TypeAlias = Callable[[bytes], str]
-"""The name of a topic's id; empty if there is no such topic."""
+"""A function that returns the name of a topic id; empty if there is no such topic."""
 
 IsConcerned: TypeAlias = Callable[[str, int], bool]
-"""Whether a partition, by topic and index, gets the error."""
+"""A function that says whether a partition, given topic name and index, gets the error."""
 
 
 class PartitionLists(NamedTuple):
-    """Where the request and the response of an API list partitions, and how the response shows an error of one."""
+    """The names of the fields in which an API's request and response list topics and partitions, and in which a
+    response has the error of a partition."""
 
     request_topics: str
     request_partitions: str
@@ -36,17 +39,18 @@ class PartitionLists(NamedTuple):
     topic: type[Structure]
     partition: type[Structure]
     blank: Mapping[str, Any] = {}
-    """The other fields of a partition with an error, as far as they have no default."""
+    """Values of the other fields of a partition with an error, if they have no default."""
     error_field: str = "error_code"
     changes_state: bool = False
-    """The API changes what the broker has: a partition with an error must not reach the handler."""
+    """Whether the API changes the state of the broker. If so, partitions that get an error must not reach the
+    handler."""
 
     @property
     def index_field(self) -> str:
         return next(name for name in _INDEX_FIELDS if name in self.partition.__struct_fields__)
 
     def topic_errors(self, topic: Structure, partitions: Iterable[Structure | int], code: int) -> Structure:
-        """The entry of a topic of the request, with this error for the partitions."""
+        """The response's entry for a topic of the request, with this error code for these partitions."""
         keys = {name: getattr(topic, name) for name in _TOPIC_KEYS if name in self.topic.__struct_fields__}
         errors = [
             self.partition(**{self.index_field: index_of(each), self.error_field: code, **self.blank})
@@ -104,7 +108,8 @@ PARTITION_LISTS: Final[dict[type[Message], PartitionLists]] = {
         cluster.MetadataResponseTopic, cluster.MetadataResponsePartition, {"leader_id": -1},
     ),
 }
-"""The APIs whose responses have an error code for each partition, by request."""
+"""How each API lists its partitions, by request class; only APIs whose responses have an error code for each
+partition."""
 # fmt: on
 
 ADD_PARTITIONS: Final = PartitionLists(
@@ -118,7 +123,8 @@ ADD_PARTITIONS: Final = PartitionLists(
     error_field="partition_error_code",
     changes_state=True,
 )
-"""AddPartitionsToTxn up to v3. It adds all partitions or none, so there is no error of a single one."""
+"""How AddPartitionsToTxn up to v3 lists its partitions. It is not in PARTITION_LISTS because it adds all partitions or
+none, so that single ones cannot have an error."""
 
 
 def every_partition(request: Message, code: int, lists: PartitionLists | None = None) -> Message:
@@ -132,7 +138,8 @@ def every_partition(request: Message, code: int, lists: PartitionLists | None = 
 
 
 def without_partitions(request: RequestT, is_concerned: IsConcerned, names: TopicNames) -> tuple[RequestT, RequestT]:
-    """The request without the partitions concerned, and with them alone."""
+    """Two requests: one without the partitions for which `is_concerned` is True, and one with these partitions
+    alone."""
     lists = PARTITION_LISTS[type(request)]
     kept: list[Structure] = []
     removed: list[Structure] = []
@@ -150,7 +157,8 @@ def without_partitions(request: RequestT, is_concerned: IsConcerned, names: Topi
 
 
 def with_errors_of(removed: Message, response: Message, code: int) -> Message:
-    """The response to the rest of a request, with this error for the partitions that were removed from it.
+    """The response to a whole request, made from the response to its rest: the partitions in `removed` get this error
+    code.
 
     They come first in their topic, as Kafka answers partitions that it refuses before the others.
     """
@@ -171,7 +179,8 @@ def with_errors_of(removed: Message, response: Message, code: int) -> Message:
 def with_errors(
     request: Message, response: Message, is_concerned: IsConcerned, names: TopicNames, code: int
 ) -> Message:
-    """The response with this error for the partitions concerned, in place of what the handler has answered for them."""
+    """The response, in which the partitions for which `is_concerned` is True have this error code in place of the
+    handler's result."""
     lists = PARTITION_LISTS[type(request)]
 
     def changed(topic: Structure) -> Structure:
@@ -191,7 +200,8 @@ def with_errors(
 
 
 def named_partitions(request: Message, names: TopicNames) -> Iterator[tuple[str, frozenset[int] | None]]:
-    """The topics that a request names, each with its partitions; None for an API that names no partitions."""
+    """The names of the topics in a request, each with its partition indexes, or with None if the API names no
+    partitions."""
     for topic in named_topics(request):
         indexes = next((getattr(topic, name) for name in _LISTS_OF_PARTITIONS if hasattr(topic, name)), None)
         if isinstance(topic, str):
@@ -202,14 +212,14 @@ def named_partitions(request: Message, names: TopicNames) -> Iterator[tuple[str,
 
 
 def named_topics(request: Message) -> Iterator[Structure | str]:
-    """The entries of topics in a request, wherever its API has them."""
+    """The entries of topics in a request, in whichever field its API lists them."""
     for owner in (request, *(each for field in _GROUPS_OF_TOPICS for each in getattr(request, field, None) or ())):
         for field in _LISTS_OF_TOPICS:
             yield from getattr(owner, field, None) or ()
 
 
 def asks_for_all_topics(request: Message, version: int) -> bool:
-    """The request is about every topic, and names none."""
+    """Whether the request is about every topic without naming any."""
     if isinstance(request, cluster.MetadataRequest):
         return request.topics is None or (version == 0 and not request.topics)
     if isinstance(request, offsets.OffsetFetchRequest):
@@ -219,14 +229,14 @@ def asks_for_all_topics(request: Message, version: int) -> bool:
 
 
 def name_of_topic(topic: Structure, names: TopicNames) -> str:
-    """The name of a topic's entry, which may have the topic's id instead; empty for an unknown id."""
+    """The topic name of an entry, which may have a topic id instead; empty for an unknown id."""
     name = getattr(topic, "name", None) or getattr(topic, "topic", None) or ""
     topic_id = getattr(topic, "topic_id", NO_UUID)
     return name or (names(topic_id) if topic_id != NO_UUID else "")
 
 
 def index_of(partition: Structure | int) -> int:
-    """The index of a partition's entry, which is the index itself in some APIs."""
+    """The index of a partition's entry: a structure with an index or, in some APIs, the index itself."""
     if isinstance(partition, int):
         return partition
     return int(next(getattr(partition, name) for name in _INDEX_FIELDS if name in partition.__struct_fields__))

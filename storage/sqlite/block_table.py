@@ -1,4 +1,7 @@
-"""A table of blocks beside the events: bounded, made when the first block is stored, never synchronized by itself."""
+"""A table of blocks of exchanges or observations, beside the events of a store.
+
+It is bounded, made when the first block is stored, and never synchronized by itself.
+"""
 
 import zlib
 from contextlib import suppress
@@ -15,12 +18,15 @@ from regroup.storage.sqlite.rows import Number, Size, read_rows
 
 _BLOCKS_PER_DELETION: Final = 64
 _MAX_PAYLOAD_BYTES: Final = 64 * 1024 * 1024
-"""A block is far smaller; a damaged one must not fill the memory."""
+"""The most bytes of an uncompressed payload that are read.
+
+Blocks are far smaller; a damaged one must not fill memory.
+"""
 _LAST_TIME: Final = 2**63 - 1
 
 
 class BlockTable:
-    """One table of a store. The caller holds the store's lock. `what` names its blocks in errors."""
+    """The blocks of one table of a store. The caller holds the store's lock. `what` names the blocks in errors."""
 
     def __init__(self, path: Path, connection: SqliteConnection, table: str, what: str) -> None:
         self._path = path
@@ -28,11 +34,14 @@ class BlockTable:
         self._what = what
         self._connection = connection
         self._total_bytes: int | None = None
-        """The compressed payloads together; None until the first block, and after an error."""
+        """Bytes of all compressed payloads together. None until the first block is stored, and after an error."""
         self._synchronous = 0
 
     async def append(self, block: NewExchangeBlock, compressed: bytes, max_bytes: int) -> None:
-        """Store a block. Nothing waits for the disk: the next event that is committed synchronizes it too."""
+        """Store a block; delete the oldest ones while all together exceed `max_bytes`.
+
+        It does not wait for the disk: the next commit of events synchronizes the block, too.
+        """
         if self._total_bytes is None:
             self._synchronous = (await self._numbers("PRAGMA synchronous"))[0]
             await self._connection.execute(self._sql.create)
@@ -62,7 +71,7 @@ class BlockTable:
         self._total_bytes = total_bytes
 
     async def _oldest(self) -> list[tuple[int, int]]:
-        """Number and size of the oldest blocks, without the newest of all."""
+        """Number and size in bytes of the oldest blocks. The newest block of the table is never among them."""
         rows = await self._connection.execute(self._sql.oldest, (_BLOCKS_PER_DELETION,))
         return [(each.number, each.size) for each in read_rows(self._path, rows, Size)]
 
@@ -71,7 +80,10 @@ class BlockTable:
         return [each.value for each in read_rows(self._path, rows, Number)]
 
     async def next_block(self, after: int, from_ms: int, to_ms: int | None) -> ExchangeBlock | None:
-        """The first block behind a number with rows of this time, uncompressed. Raises StoreDamaged."""
+        """The first block after number `after` with rows between two times, uncompressed; None if there is none.
+
+        Both times are included. Raises StoreDamaged.
+        """
         if not await self._connection.execute(self._sql.exists):
             return None
         parameters = (after, from_ms, _LAST_TIME if to_ms is None else to_ms)

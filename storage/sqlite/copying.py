@@ -1,4 +1,4 @@
-"""Copying a store with SQLite's backup, also while another process writes to it."""
+"""Copies a store with SQLite's backup, also while another process writes to it."""
 
 import os
 import sqlite3
@@ -21,10 +21,10 @@ from regroup.storage.sqlite.rows import Positions, read_rows
 from regroup.storage.sqlite.schema import OPEN_WRITER
 
 PAGES_PER_STEP = 1024
-"""Pages that are copied between two calls of `on_progress`."""
+"""How many pages are copied between two calls of `on_progress`."""
 
 CopyProgress = Callable[[int, int], None]
-"""Called with the number of pages that are copied, and the number of all pages."""
+"""Called with the number of pages that have been copied, and the number of all pages."""
 
 
 def copy_store(path: Path, to: Path, on_progress: CopyProgress = lambda done, total: None) -> int:
@@ -43,7 +43,11 @@ def copy_store(path: Path, to: Path, on_progress: CopyProgress = lambda done, to
 
 
 def _copy_pages(path: Path, unfinished: Path, on_progress: CopyProgress) -> bool:
-    """Copy every page as of one commit; False if a writer has opened a store meanwhile that was read without locks."""
+    """Copy every page of the store as of one commit.
+
+    Returns False if the copy may mix two commits: the store was read without locks, and a writer has opened it
+    meanwhile.
+    """
     before = fingerprint(path)
     address, must_watch = read_only_uri(path)
     target_error: sqlite3.Error | None = None
@@ -72,7 +76,7 @@ def _copy_pages(path: Path, unfinished: Path, on_progress: CopyProgress) -> bool
 
 
 def _finish(path: Path, unfinished: Path) -> int:
-    """Check the copy, and note that no writer has it open; returns the position of its last record."""
+    """Check the copy, and mark it as closed by its writer; returns the position of its last record."""
     address = sqlite_uri(unfinished, "mode=rw")
     with translate_sqlite_errors(path), closing(sqlite3.connect(address, uri=True, isolation_level=None)) as target:
         findings = [finding for (finding,) in target.execute("PRAGMA quick_check(1)")]
@@ -87,7 +91,10 @@ def _finish(path: Path, unfinished: Path) -> int:
 
 @contextmanager
 def _new_file(to: Path) -> Iterator[Path]:
-    """A hidden file beside `to`, which gets its name at the end, or is removed after an error."""
+    """While the block lasts, a hidden file beside `to`.
+
+    At the end it gets the name `to`; after an error it is removed.
+    """
     unfinished = to.with_name(f".{to.name}.{os.getpid()}")
     for suffix in ("", "-wal", "-shm", "-journal"):
         if sibling_file(to, suffix).exists():
@@ -112,7 +119,7 @@ def _new_file(to: Path) -> Iterator[Path]:
 
 
 def _synchronize(path: Path) -> None:
-    """Wait until a file or folder is on the disk. Raises StoreFailed."""
+    """Wait until the contents of a file or folder are on the disk. Raises StoreFailed."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)

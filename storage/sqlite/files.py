@@ -1,4 +1,4 @@
-"""The file of a store: what it holds, and how to read it without changing anything."""
+"""The file of a SQLite store: recognises, initializes and reads it; and StoreErrors in place of SQLite's errors."""
 
 import os
 import shutil
@@ -104,7 +104,7 @@ def wal_is_missing(path: Path) -> bool:
 
 
 def missing_wal_text(path: Path) -> str:
-    """What to tell if `wal_is_missing`."""
+    """The sentence for users if `wal_is_missing`."""
     return (
         f"{path} was being written when it was copied or left, and {path.name}-wal is missing: its last events are "
         "probably missing, too. `regroup copy` copies a store that is being written."
@@ -118,7 +118,7 @@ def remove_store(path: Path) -> None:
 
 
 def sqlite_uri(path: Path, options: str) -> str:
-    """The file as SQLite's URI."""
+    """The URI by which SQLite opens the file, with these options."""
     return f"file:{quote(str(path))}?{options}"
 
 
@@ -161,7 +161,7 @@ def fingerprint(path: Path) -> tuple[object, ...]:
 
 @contextmanager
 def translate_sqlite_errors(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as StoreError."""
+    """Raise a StoreError in place of an error of SQLite inside the block."""
     try:
         yield
     except sqlite3.Error as error:
@@ -172,7 +172,7 @@ def translate_sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def _is_disk_full(folder: Path) -> bool:
-    """Whether SQLite has no space for its shared memory file, which it reports as an input/output error."""
+    """Whether SQLite has no space for its shared memory file. It reports that as an input/output error."""
     try:
         return shutil.disk_usage(folder).free < SHARED_MEMORY_BYTES
     except OSError:
@@ -180,7 +180,7 @@ def _is_disk_full(folder: Path) -> bool:
 
 
 def store_error_from(path: Path, error: sqlite3.Error) -> StoreError:
-    """The StoreError for an error of SQLite, with what to do."""
+    """The StoreError for an error of SQLite; its message says what to do."""
     # An extended code carries the plain one in its lowest byte.
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case code if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_disk_full(path.parent)):

@@ -1,11 +1,11 @@
-"""A store in a SQLite file that is used in the caller's thread: for simulations, where no thread may race the clock."""
+"""A store in a SQLite file without a thread of its own: for simulations, whose clock no thread may race."""
 
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from regroup.storage.sqlite.connection import Argument, Result
+from regroup.storage.sqlite.connection import PASSIVE_CHECKPOINT, Argument, Result
 from regroup.storage.sqlite.opening import (
     Durability,
     lock_and_initialize,
@@ -17,7 +17,7 @@ from regroup.storage.sqlite.store import SqliteStore
 
 
 class InlineConnection:
-    """A connection in the caller's thread. Its methods never suspend."""
+    """A connection to SQLite in the caller's thread. Its methods never suspend."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -28,6 +28,12 @@ class InlineConnection:
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(statement, parameters).fetchall()
+
+    async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
+        self._connection.execute(statement, parameters)
+
+    async def checkpoint(self) -> None:
+        self._connection.execute(PASSIVE_CHECKPOINT).fetchall()
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)

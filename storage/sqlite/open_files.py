@@ -37,7 +37,7 @@ class OpenFiles:
         self.check()
 
     def accept(self) -> None:
-        """Take the present sizes as given, after a rollback. What was lost stays lost."""
+        """Take the present sizes of the files as the valid ones, after a rollback. Records that were lost stay lost."""
         with suppress(OSError):
             self._size_bytes = os.stat(self._path).st_size
         if self._frames is not None:
@@ -83,7 +83,7 @@ class OpenFiles:
         return self._loss
 
     def close(self) -> None:
-        """Forget the files."""
+        """Close the files that are compared."""
         if self._frames is not None:
             self._frames.close()
             self._frames = None

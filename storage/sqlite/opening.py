@@ -1,4 +1,4 @@
-"""Opening a store for writing or for reading, over any kind of connection to SQLite."""
+"""Opens a store for writing or for reading, over any kind of connection to SQLite."""
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -27,16 +27,18 @@ PRAGMAS: dict[Durability, tuple[str, ...]] = {
     "process": ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 20000"),
 }
 
+REFUSED_EARLIER = "a store that is open for reading refuses to write before this is called"
+
 OpenConnection = Callable[[str], Awaitable[SqliteConnection]]
 
 
 def resolve_store_path(path: str | os.PathLike[str]) -> Path:
-    """The path without symbolic links, so that one file has one lock, by any name."""
+    """The path without symbolic links: a store has the same lock under each of its names."""
     return Path(path).resolve()
 
 
 def lock_and_initialize(path: Path, *, create: bool = True) -> WriterLock:
-    """Lock the file for writing, and make it a store if it is empty or does not exist.
+    """Lock the file for writing. If it is empty or does not exist, make it a store.
 
     Without `create` the latter raises NotAStore.
     """
@@ -54,7 +56,7 @@ def lock_and_initialize(path: Path, *, create: bool = True) -> WriterLock:
 async def open_for_writing(
     path: Path, lock: WriterLock, open_connection: OpenConnection, durability: Durability
 ) -> SqliteStore:
-    """Open a store whose file is locked; the lock is released with the store, or if this fails."""
+    """Open a store for writing, whose file is locked. The lock is released with the store, or if opening it fails."""
     try:
         with translate_sqlite_errors(path):
             connection = await open_connection(sqlite_uri(path, "mode=rw"))
@@ -94,8 +96,14 @@ class ReadOnlyConnection:
             if not self._is_stale():
                 return rows
 
+    async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
+        raise NotImplementedError(REFUSED_EARLIER)
+
+    async def checkpoint(self) -> None:
+        raise NotImplementedError(REFUSED_EARLIER)
+
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        raise NotImplementedError("a store that is open for reading refuses to write before this is called")
+        raise NotImplementedError(REFUSED_EARLIER)
 
     async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
         return function(argument)

@@ -1,4 +1,7 @@
-"""Rows of a store as values: each column is checked for its type, since SQLite lets any column hold any type."""
+"""Converts rows of a SQLite store to values, and checks the type of each column.
+
+SQLite lets any column hold any type.
+"""
 
 import re
 from collections.abc import Sequence
@@ -15,33 +18,33 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class GroupHead(Head, frozen=True, array_like=True):
-    """A head with its group, as the query for heads returns it."""
+    """The end of a group's history, with the group, as the query for heads returns it."""
 
     group: str | None
 
 
 class Positions(msgspec.Struct, frozen=True, array_like=True):
-    """The end of the history, and the end of what has been trimmed of it."""
+    """The last position of the store, and the position up to which records have been trimmed."""
 
     last_position: StoredNumber
     trimmed_through: StoredNumber
 
 
 class Number(msgspec.Struct, frozen=True, array_like=True):
-    """A counter, or the position of a cut."""
+    """One number: a counter, or the position of a cut."""
 
     value: StoredNumber
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
-    """The number of a block of exchanges, and the length of its payload."""
+    """The number of a block of exchanges or observations, and the length of its payload in bytes."""
 
     number: StoredNumber
     size: StoredNumber
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
-    """A named value."""
+    """One of the named values of a store."""
 
     value: bytes
 
@@ -57,7 +60,7 @@ def read_rows(path: Path, rows: Sequence[Any], row_type: type[Row]) -> list[Row]
 
 
 def _first_fault(rows: Sequence[Any], row_type: type[Row], error: msgspec.ValidationError) -> str:
-    """The value that has another type, with its column, and the position in the store if the row has one."""
+    """Describe the first value with a wrong type: its column, and the position in the store if the row has one."""
     place = re.search(r"\$\[(\d+)\]\[(\d+)\]", str(error))
     if place is None:
         return str(error)

@@ -1,4 +1,4 @@
-"""The tables of a store."""
+"""The tables of a store in SQLite, and their version."""
 
 import sqlite3
 
@@ -9,7 +9,7 @@ SCHEMA_VERSION = 2
 """SQLite's `user_version`, in the header of the file. Raise it with every change of the tables."""
 
 OPEN_WRITER = "open-writer"
-"""The named value that is there while a writer has the store open, and after a crash."""
+"""The name of the value that is stored while a writer has the store open. A crash leaves it there."""
 
 # Two NULLs are never equal to SQLite, so the cluster's own records (whose group is NULL) need an index of their own.
 _TABLES = (

@@ -9,7 +9,7 @@ from regroup.storage.records import NewRecord
 SqlRow = tuple[object, ...]
 
 CHUNK_SIZE = 4096
-"""Records that one query reads."""
+"""How many records one query reads."""
 
 # In the order of Record's fields. Cast to BLOB, a text reaches Python as bytes and is not decoded.
 RECORD_COLUMNS = """
@@ -84,7 +84,7 @@ DELETE_VALUE = "DELETE FROM named_values WHERE name = ?"
 
 
 class BlockStatements(NamedTuple):
-    """The statements for one table of blocks."""
+    """The SQL statements for one table of blocks."""
 
     create: str
     exists: str
@@ -96,8 +96,10 @@ class BlockStatements(NamedTuple):
 
 
 def block_statements(table: str) -> BlockStatements:
-    """The statements for the table of this name. A store has it from the first block on; the version of the format
-    does not change with it."""
+    """The SQL statements for the table of blocks with this name.
+
+    The table is made with the first block, so a store of the same format version may have it or not.
+    """
     return BlockStatements(
         create=f"""
             CREATE TABLE IF NOT EXISTS {table} (
@@ -124,7 +126,7 @@ def block_statements(table: str) -> BlockStatements:
 
 
 def rows_from_records(records: Iterable[NewRecord], first: int) -> list[SqlRow]:
-    """The rows of new records, the first of them at position `first`.
+    """The rows of new records for SQLite; the first record gets the position `first`.
 
     Raises StoreFailed if a payload or a cause is not UTF-8.
     """
@@ -148,7 +150,7 @@ def rows_from_records(records: Iterable[NewRecord], first: int) -> list[SqlRow]:
 
 
 def select_by_position(after: int, last: int) -> tuple[str, SqlRow]:
-    """The query for the next records after a position, and its parameters.
+    """The query for the next records with after < position <= last, and its parameters.
 
     Its limit counts records and not positions: a damaged position may be any number.
     """
@@ -159,7 +161,10 @@ def select_by_position(after: int, last: int) -> tuple[str, SqlRow]:
 
 
 def select_by_group(group: str | None, event_number: int, after: int, last: int) -> tuple[str, SqlRow]:
-    """The query for the next records of one group after `event_number`, and its parameters."""
+    """The query for the next records of one group, and its parameters.
+
+    They have an event number above `event_number`, and after < position <= last.
+    """
     sql = (
         f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
         f"AND position > ? AND position <= ? ORDER BY event_number LIMIT {CHUNK_SIZE}"

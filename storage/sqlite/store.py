@@ -1,4 +1,4 @@
-"""The store in a SQLite file, over any kind of connection: in a thread of its own, or inline."""
+"""The store in a SQLite file, over any kind of connection: with a thread for it, or in the caller's thread."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -35,8 +35,6 @@ from regroup.storage.store import (
 )
 
 _MAX_POSITION = 2**63 - 1
-# A passive checkpoint does not wait for readers.
-_CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
 class SqliteStore(EventStore):
@@ -49,7 +47,7 @@ class SqliteStore(EventStore):
         self._last_position = self._trimmed_through = 0
         self._heads: GroupHeads | None = None
         self._files: OpenFiles | None = None
-        """None until the first write."""
+        """The files that are compared after each commit; None until the first write."""
         self._exchanges = BlockTable(path, connection, "exchanges", "recorded exchanges")
         self._observations = BlockTable(path, connection, "observations", "observations")
         self._is_closed = False
@@ -69,7 +67,7 @@ class SqliteStore(EventStore):
         return self._writer_lock is None
 
     async def begin(self, pragmas: Sequence[str] = ()) -> Self:
-        """Set up the connection and read the end of the history; closes the store if that fails."""
+        """Set up the connection and read the end of the history. If that fails, the store is closed."""
         try:
             async with self._exclusive():
                 for pragma in pragmas:
@@ -95,7 +93,7 @@ class SqliteStore(EventStore):
                 rows = sql.rows_from_records(records, heads.last_position + 1)
                 if len(rows) <= sql.MAX_ROWS_PER_STATEMENT:
                     # One statement is a transaction by itself: one call into the other thread instead of three.
-                    await self._connection.execute(sql.INSERT_RECORDS[len(rows) - 1], list(chain.from_iterable(rows)))
+                    await self._connection.commit(sql.INSERT_RECORDS[len(rows) - 1], list(chain.from_iterable(rows)))
                 else:
                     await self._connection.execute("BEGIN IMMEDIATE")
                     await self._connection.execute_many(sql.INSERT_RECORD, rows)
@@ -200,7 +198,7 @@ class SqliteStore(EventStore):
 
     async def checkpoint(self) -> None:
         async with self._writing():
-            await self._connection.execute(_CHECKPOINT)
+            await self._connection.checkpoint()
 
     async def close(self) -> None:
         async with self._mutex:
@@ -264,7 +262,7 @@ class SqliteStore(EventStore):
         return StoreDamaged(f"{self.path} is damaged: {what} is missing. Restore it from a copy.")
 
     async def _read_chunk(self, after: int, query: tuple[str, sql.SqlRow]) -> list[Record]:
-        """The records of one query. Raises PositionTrimmed if some of them were trimmed before it ran."""
+        """Run one query for records. Raises PositionTrimmed if some of the records were trimmed before it ran."""
         async with self._exclusive():
             records = await self._rows(Record, *query)
             if self.read_only:
@@ -274,11 +272,11 @@ class SqliteStore(EventStore):
         return records
 
     async def _rows(self, row_type: type[Row], statement: str, parameters: Sequence[object] = ()) -> list[Row]:
-        """The rows of a query. Raises StoreDamaged if a column has another type."""
+        """Run a query and return its rows. Raises StoreDamaged if a column has another type."""
         return read_rows(self.path, await self._connection.execute(statement, parameters), row_type)
 
     async def _newest_cut(self, at: int) -> int:
-        """The newest cut at or before a position; 0 if there is none."""
+        """The newest cut at or before the position `at`; 0 if there is none."""
         cuts = await self._rows(Number, sql.NEWEST_CUT, (at,))
         return cuts[0].value if cuts else 0
 
@@ -287,7 +285,7 @@ class SqliteStore(EventStore):
         self._last_position, self._trimmed_through = positions.last_position, positions.trimmed_through
 
     async def _only_row(self, row_type: type[Row], statement: str, parameters: Sequence[object] = ()) -> Row:
-        """The single row that this query has in every undamaged store."""
+        """Run a query that has exactly one row in every undamaged store, and return that row."""
         rows = await self._rows(row_type, statement, parameters)
         if len(rows) != 1:
             raise StoreDamaged(f"{self.path} is damaged: a counter is missing. Restore it from a copy.")
@@ -315,7 +313,11 @@ class SqliteStore(EventStore):
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
-        """Begin to write; after an error roll back, and afterwards raise StoreLost if the files are other ones."""
+        """Let the block write to the store.
+
+        After an error in it the transaction is rolled back. Raises StoreLost at the end if the files are not those that
+        were opened.
+        """
         async with self._mutex:
             self._raise_unless_writable()
             with translate_sqlite_errors(self.path):
@@ -328,9 +330,10 @@ class SqliteStore(EventStore):
                     raise
 
     async def _roll_back(self) -> None:
-        """End a transaction that has failed, and read the end of the history again: it may have succeeded if cancelled.
+        """End a transaction that has failed.
 
-        No error is raised, because the caller raises the first one.
+        The end of the history is read again, since a cancelled transaction may have succeeded. No error is raised,
+        because the caller raises the first one.
         """
         with suppress(Exception):
             await self._connection.execute("ROLLBACK")
@@ -357,12 +360,15 @@ class SqliteStore(EventStore):
             raise StoreFailed(f"{self.path} has been closed: open it again.")
 
     async def _begin_writing(self) -> OpenFiles:
-        """Note in the file itself, and not only in its write-ahead log, that a writer has it open: a copy of the file
-        alone then shows what it lacks."""
+        """Mark the file as open for writing before the first write.
+
+        The mark is in the file itself and not only in its write-ahead log, so that a copy without the log shows that
+        records are missing.
+        """
         assert self._writer_lock is not None
         try:
             await self._connection.execute(sql.PUT_VALUE, (OPEN_WRITER, b""))
-            await self._connection.execute(_CHECKPOINT)
+            await self._connection.checkpoint()
         except BaseException:
             # Nothing was written, and a close removes the log: with the mark, the log would seem to be lost.
             with suppress(Exception):
@@ -372,7 +378,10 @@ class SqliteStore(EventStore):
         return self._files
 
     async def _end_writing(self) -> None:
-        """Bring everything into the file, as far as readers let it. A store that was never written stays as it is."""
+        """Move the records of the write-ahead log into the file, as far as readers allow it, and remove the mark.
+
+        A store that was never written stays as it is.
+        """
         files, self._files = self._files, None
         if files is None:
             return
@@ -380,6 +389,6 @@ class SqliteStore(EventStore):
             files.check()
             with suppress(StoreError), translate_sqlite_errors(self.path):
                 await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
-                await self._connection.execute(_CHECKPOINT)
+                await self._connection.checkpoint()
         finally:
             files.close()

@@ -1,13 +1,17 @@
-"""A store in a SQLite file, through aiosqlite: its thread waits for the disk, and the event loop does not."""
+"""A store in a SQLite file, through aiosqlite: its thread waits for the disk, and the event loop does not.
+
+Commits that need not wait for the disk are made in the event loop's thread.
+"""
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import aiosqlite
 
-from regroup.storage.sqlite.connection import Argument, Result
+from regroup.storage.sqlite.connection import PASSIVE_CHECKPOINT, Argument, Result
 from regroup.storage.sqlite.opening import (
     Durability,
     lock_and_initialize,
@@ -15,13 +19,28 @@ from regroup.storage.sqlite.opening import (
     open_for_writing,
     resolve_store_path,
 )
+from regroup.storage.sqlite.schema import OPEN_WRITER
 from regroup.storage.sqlite.store import SqliteStore
 
 __all__ = ["open_store"]
 
+COMMITTING_PRAGMAS: Final = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")
+"""The settings of the connection that commits in the event loop's thread.
+
+SQLite makes no checkpoint there by itself, since the event loop would wait for the disk; the journal asks for them.
+"""
+
+BEGIN_LOG_AGAIN: Final = (
+    f"UPDATE named_values SET value = CASE value WHEN x'' THEN x'00' ELSE x'' END WHERE name = '{OPEN_WRITER}'"
+)
+"""The SQL of the first commit after a checkpoint, in which SQLite begins its write-ahead log again.
+
+It changes one byte that has no meaning, since SQLite writes no page that stays the same.
+"""
+
 
 class ThreadConnection:
-    """A connection in aiosqlite's thread."""
+    """A connection to SQLite in aiosqlite's thread."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -36,11 +55,49 @@ class ThreadConnection:
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         await self._connection.executemany(statement, rows)
 
+    async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
+        await self._connection.execute_fetchall(statement, parameters)
+
+    async def checkpoint(self) -> None:
+        await self._connection.execute_fetchall(PASSIVE_CHECKPOINT)
+
     async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
         return await asyncio.to_thread(function, argument)
 
     async def close(self) -> None:
         await self._connection.close()
+
+
+class ProcessConnection(ThreadConnection):
+    """A connection that commits in the caller's thread, and does everything else in aiosqlite's.
+
+    With the durability "process" a commit waits for no disk: it is a write to the page cache of the system, and takes
+    less time than the way to another thread and back. What waits for the disk stays in the thread: checkpoints, and the
+    first commit after one, in which SQLite begins the write-ahead log again and synchronizes its header.
+    """
+
+    def __init__(self, connection: aiosqlite.Connection, committing: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self._committing = committing
+
+    @classmethod
+    async def open(cls, address: str) -> Self:
+        connection = await aiosqlite.connect(address, uri=True, isolation_level=None)
+        committing = sqlite3.connect(address, uri=True, isolation_level=None)
+        for pragma in COMMITTING_PRAGMAS:
+            committing.execute(pragma)
+        return cls(connection, committing)
+
+    async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
+        self._committing.execute(statement, parameters)
+
+    async def checkpoint(self) -> None:
+        await super().checkpoint()
+        await self._connection.execute_fetchall(BEGIN_LOG_AGAIN)
+
+    async def close(self) -> None:
+        self._committing.close()
+        await super().close()
 
 
 async def open_store(
@@ -58,4 +115,5 @@ async def open_store(
     if read_only:
         return await open_for_reading(file, ThreadConnection.open)
     lock = await asyncio.to_thread(lock_and_initialize, file, create=create)
-    return await open_for_writing(file, lock, ThreadConnection.open, durability)
+    open_connection = ThreadConnection.open if durability == "disk" else ProcessConnection.open
+    return await open_for_writing(file, lock, open_connection, durability)

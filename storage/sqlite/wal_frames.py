@@ -1,4 +1,4 @@
-"""The frames that SQLite has written to a write-ahead log: whether they are whole.
+"""Checks the frames that SQLite has written to a write-ahead log: whether all of them are whole.
 
 A log that another process cuts off during a commit is extended by SQLite's next write, which leaves zeros before it.
 The next recovery ends there, and everything behind it is lost although it was committed.
@@ -15,20 +15,23 @@ from typing import Final
 _HEADER_BYTES: Final = 32
 _FRAME_HEADER_BYTES: Final = 24
 _MAGIC: Final = {b"\x37\x7f\x06\x82": "little", b"\x37\x7f\x06\x83": "big"}
-"""The first bytes of a log, and the byte order of its checksums."""
+"""The possible first bytes of a log, each with the byte order of the log's checksums."""
 _TAIL_BYTES: Final = 8
-"""Bytes at the end of a page. Where they are zero, the page may have been written behind a gap."""
+"""How many bytes at the end of a page are looked at. If they are zero, the page may have been written behind a gap."""
 _READ_BYTES: Final = 1 << 20
-"""Frames are read in portions of about this size."""
+"""Frames are read in portions of about so many bytes."""
 # The number of frames and the checksum of the last one, in the byte order of the machine.
 _INDEX: Final = struct.Struct("=16x I 4x 2I")
 
 
 class WalFrames:
-    """The log that belongs to one open database, and how many of its frames were found whole."""
+    """The write-ahead log of one open database, and how many of its frames have been found whole."""
 
     def __init__(self, wal_path: Path, shm_path: Path) -> None:
-        """Raises FileNotFoundError where the file system has no shared memory, and so no log."""
+        """Open the log.
+
+        Raises FileNotFoundError on a file system without shared memory, where SQLite has no such log.
+        """
         self.wal = os.open(wal_path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self._shm = os.open(shm_path, os.O_RDONLY | os.O_CLOEXEC)
@@ -38,7 +41,7 @@ class WalFrames:
         self.accept()
 
     def accept(self) -> None:
-        """Take the present frames as whole."""
+        """Take the present frames as whole, without checking them."""
         self._header = os.pread(self.wal, _HEADER_BYTES, 0)
         self._count, self._checksum = self._index()
 
@@ -66,7 +69,7 @@ class WalFrames:
         return problem
 
     def _index(self) -> tuple[int, bytes]:
-        """How many frames the log has, and the checksum of the last one as the log has it."""
+        """The number of frames in the log, and the checksum of the last one, both from the shared memory file."""
         count, *checksum = _INDEX.unpack(os.pread(self._shm, _INDEX.size, 0))
         return count, struct.pack(">2I", *checksum)
 
@@ -75,13 +78,13 @@ class WalFrames:
         return _FRAME_HEADER_BYTES + int.from_bytes(self._header[8:12], "big")
 
     def _checksum_of(self, number: int) -> bytes:
-        """The checksum of a frame, of which the first is 1, and of the log's header for 0."""
+        """The checksum that is stored in a frame, counted from 1; for number 0 the one in the log's header."""
         if not number:
             return self._header[24:32]
         return os.pread(self.wal, 8, _HEADER_BYTES + (number - 1) * self._frame_bytes + 16)
 
     def _problem_of_frames(self, first: int, end: int) -> str:
-        """As `problem`, of the frames after number `first` up to number `end`."""
+        """As `problem`, for the frames with first < number <= end."""
         size, salt = self._frame_bytes, self._header[16:24]
         step = max(_READ_BYTES // size, 1)
         for begin in range(first, end, step):

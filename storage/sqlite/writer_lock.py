@@ -1,4 +1,7 @@
-"""The locks that let one process write to a store. They are the operating system's, and end with the process."""
+"""The locks that let only one process write to a store.
+
+They are the operating system's, so they end with the process.
+"""
 
 import fcntl
 import os
@@ -31,7 +34,7 @@ class LockFile:
             os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let other processes write. A second call has no effect."""
+        """Release the lock, so that other processes can write. A second call has no effect."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -64,7 +67,7 @@ class WriterLock:
         """Device and inode number of the locked store."""
 
     def release(self) -> None:
-        """Let other processes write. A second call has no effect."""
+        """Release both locks, so that other processes can write. A second call has no effect."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -83,7 +86,7 @@ def _open(path: Path, folder: Path) -> int:
 
 
 def _lock(file: int) -> bool:
-    """Lock an open file for this process; False if another one has locked it. Raises StoreFailed."""
+    """Lock an open file for this process; returns False if another process has locked it. Raises StoreFailed."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

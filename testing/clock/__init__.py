@@ -1,1 +1,1 @@
-"""The loops and clocks of emulators, and turning a clock by hand."""
+"""The event loops and clocks of emulators, and clocks that a test turns by hand."""

@@ -1,4 +1,4 @@
-"""Turning a manual clock: timers fire in their order, each when everything before it is durable and answered."""
+"""Turns a manual clock: timers fire in their order, each when everything before it is durable and answered."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,13 +10,15 @@ from regroup.storage.journal import Journal
 from regroup.testing.clock.manual_clock import ManualClockLoop
 
 MAX_TURNS_TO_SETTLE: Final = 100_000
-"""Turns of the loop after which an advance no longer waits for the work that it has started."""
+"""The most turns of the loop for which an advance waits for the work that it has started."""
 QUIET_TURNS: Final = 3
-"""Turns without anything to do after which nothing is left: a write, its callbacks, and what these have started."""
+"""How many turns of the loop without work show that nothing is left: a write, its callbacks, and what these have
+started."""
 
 
 async def advance_to(loop: ManualClockLoop, target_ms: int, journal: Callable[[], Journal | None]) -> None:
-    """Advance to this time of the loop. `journal` returns the journal of the brokers, None while there are none."""
+    """Turn the clock to this time of the loop, in milliseconds. `journal` returns the journal of the brokers, None
+    while there are none."""
     await settle(loop, journal)
     while (due_ms := loop.next_timer_ms()) is not None and due_ms <= target_ms:
         loop.advance_to(due_ms)
@@ -26,7 +28,7 @@ async def advance_to(loop: ManualClockLoop, target_ms: int, journal: Callable[[]
 
 
 async def settle(loop: ManualClockLoop, journal: Callable[[], Journal | None]) -> None:
-    """Wait until nothing is left to do at this time: no event to store, and no callback to run."""
+    """Wait until nothing is left to do at this time: no event is to be stored, and no callback is due."""
     quiet_turns = 0
     for _ in range(MAX_TURNS_TO_SETTLE):
         await asyncio.sleep(0)

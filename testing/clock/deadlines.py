@@ -1,4 +1,4 @@
-"""The deadlines of a whole cluster: those of its groups and of its transactions."""
+"""Finds the next deadline of a whole cluster, of its groups and of its transactions."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from regroup.server.broker_cluster import BrokerCluster
 
 
 class PassedDeadline(msgspec.Struct, frozen=True, kw_only=True):
-    """What fell due. `kind` is `session`, `join-phase`, … or `transaction`, as in the causes of events."""
+    """A deadline that has passed. `kind` is `session`, `join-phase`, … or `transaction`, as in the causes of events."""
 
     at_ms: int
     kind: str
@@ -18,7 +18,7 @@ class PassedDeadline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def next_deadline_of(cluster: BrokerCluster) -> PassedDeadline | None:
-    """The earliest deadline; None if there is none."""
+    """The earliest deadline of all groups and transactions; None if there is none."""
     return min(_deadlines(cluster), key=lambda deadline: deadline.at_ms, default=None)
 
 

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that block."""
+"""Runs an event loop in a thread of its own, for callers that block."""
 
 import asyncio
 import threading
@@ -13,16 +13,16 @@ from regroup.testing.options import ClockKind
 Result = TypeVar("Result")
 
 TURNS_TO_CLOSE: Final = 5
-"""Turns of the loop in which a connection that was just accepted is made, aborted and closed."""
+"""How many turns of the loop it takes to make, abort and close a connection that was accepted just before."""
 
 
 def new_event_loop(clock: ClockKind) -> asyncio.AbstractEventLoop:
-    """A loop in real time, or one whose clock is turned by hand."""
+    """A new event loop, in real time or with a clock that is turned by hand."""
     return ManualClockLoop() if clock == "manual" else asyncio.new_event_loop()
 
 
 class LoopThread:
-    """Runs coroutines in its loop until `stop`."""
+    """A thread with an event loop, which runs coroutines until `stop`."""
 
     def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
         self._loop = new_loop()
@@ -59,7 +59,7 @@ class LoopThread:
         return self._loop.is_closed()
 
     def stop(self) -> None:
-        """Cancel what still runs, and end the thread."""
+        """Cancel the coroutines that still run, and end the thread."""
         self.run(self._cancel_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -1,4 +1,6 @@
-"""A clock that is turned by hand: sockets and threads work as ever, and timers wait until the clock is advanced."""
+"""An event loop and a clock that are turned by hand: sockets and threads work as usual, and timers wait until the clock
+is advanced.
+"""
 
 import asyncio
 import threading
@@ -11,7 +13,7 @@ from regroup.server.clock import Clock
 
 
 class _LoopParts(Protocol):
-    """What asyncio's event loops have in common beside their interface."""
+    """The attributes of asyncio's event loops that are used here and are not part of their public interface."""
 
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
@@ -32,38 +34,39 @@ class ManualClockLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
-        """Seconds since the loop was made, as far as the clock was turned."""
+        """The time of the loop in seconds: how far its clock was turned since the loop was made."""
         return self.manual_ms / 1000
 
     @property
     def manual_ms(self) -> int:
-        """The time in milliseconds."""
+        """The time of the loop in milliseconds."""
         if self._released_at_s is None:
             return self._manual_ms
         return self._manual_ms + int((super().time() - self._released_at_s) * 1000)
 
     def release(self) -> None:
-        """Let the time run by itself from now on, so that an emulator that is closed need not wait for ever."""
+        """Let the clock run in real time from now on, so that closing an emulator does not wait for timers forever."""
         self._released_at_s = super().time()
 
     def advance_to(self, at_ms: int) -> None:
-        """Turn the clock forwards; timers that are due fire in the next turn of the loop."""
+        """Turn the clock forwards to this time, in milliseconds. Timers that are due by then fire in the next turn of
+        the loop."""
         self._manual_ms = max(self._manual_ms, at_ms)
 
     def next_timer_ms(self) -> int | None:
-        """When the next timer is due, rounded up; None if none is set."""
+        """When the next timer is due, in milliseconds of the loop's time, rounded up; None if there is no timer."""
         timers = cast(_LoopParts, self)._scheduled
         due_s = min((timer.when() for timer in timers if not timer.cancelled()), default=None)
         return None if due_s is None else -int(-(due_s * 1000 - 1e-6) // 1)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is ready to run but the caller."""
+        """Whether no callback is ready to run besides the caller."""
         return not cast(_LoopParts, self)._ready
 
 
 class ManualClock(Clock):
-    """Epoch milliseconds that count with a ManualClockLoop, without the rounding of seconds."""
+    """A clock of brokers that follows a ManualClockLoop: its epoch milliseconds have no rounding errors of seconds."""
 
     def __init__(self, loop: ManualClockLoop) -> None:
         super().__init__(monotonic_s=loop.time)
@@ -78,7 +81,8 @@ class ManualClock(Clock):
 
 
 def call_after_real_time(delay_s: float, callback: Callable[[], object]) -> Callable[[], object]:
-    """Call back in the running loop after a real time, even if the loop's own clock stands still.
+    """Call `callback` in the running loop after a time that is measured in real time, even if the loop's own clock
+    stands still.
 
     Returns a function that cancels the call.
     """

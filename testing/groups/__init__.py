@@ -1,1 +1,1 @@
-"""A group of an emulator: how a test sees it, waits for it, and acts on it."""
+"""The handle of a group in an emulator: a test looks at the group, waits for it, and acts on it."""

@@ -1,11 +1,13 @@
-"""One group of a running emulator, for coroutines in the emulator's loop: look at it, wait for it, act on it."""
+"""The handle of one group of a running emulator, for coroutines in the emulator's loop: look at it, wait for it, act on
+it.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import GroupState
+from regroup.coordinator.group import GroupKind, GroupState
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
@@ -21,7 +23,7 @@ from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
 
 
 class RunningEmulator(Protocol):
-    """What a group needs of its emulator."""
+    """The emulator, as the handle of a group uses it."""
 
     @property
     def cluster(self) -> BrokerCluster:
@@ -32,7 +34,7 @@ class RunningEmulator(Protocol):
     def changes(self) -> Changes: ...
 
     async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
-        """None if exchanges are not recorded."""
+        """The recorded exchanges that pass the filter; None if exchanges are not recorded."""
         ...
 
     @property
@@ -43,12 +45,12 @@ class RunningEmulator(Protocol):
 
     @property
     def history(self) -> EventStore:
-        """The store, also while no broker runs."""
+        """The store with the history, which can be read also while no broker runs."""
         ...
 
 
 class AsyncGroup:
-    """A handle on a group by its name; the group need not exist yet."""
+    """The handle of a group, by its name; the group need not exist yet."""
 
     def __init__(self, emulator: RunningEmulator, name: str) -> None:
         self._emulator = emulator
@@ -133,21 +135,26 @@ class AsyncGroup:
 
     def _require(self, act: str, *states: GroupState) -> None:
         view = self._view()
+        if view.kind is GroupKind.CONSUMER:
+            raise ActRefused(
+                f"cannot {act} in group {self.name!r}: it is one of the consumer protocol, {view}; "
+                "this needs a classic group"
+            )
         if view.state not in states:
             raise ActRefused(
                 f"cannot {act} in group {self.name!r}: it is {view}; this needs {' or '.join(s.value for s in states)}"
             )
 
     async def end_sessions_of(self, client_id: str) -> None:
-        """End the sessions of the client's members, and of member ids that it was given and has not used."""
+        """End the sessions of the client's members, and of member ids that the client got and has not used."""
         group = self._emulator.cluster.coordinator_of(self.name).group(self.name)
-        members = [each.member_id for each in group.members.values() if each.profile.client_id == client_id]
+        members = [each.member_id for each in self._view().members if each.client_id == client_id]
         pending = [each for each in group.pending_join_members if each[: -len("-") - UUID_LENGTH] == client_id]
         for member_id in members + pending:
             await self._force(c.EndSession, "crash-client", member_id=member_id)
 
     def check_coordinator(self) -> None:
-        """Raise ActRefused while the coordinator of the group takes no commands."""
+        """Raise ActRefused while the coordinator of the group accepts no commands."""
         refusal = self._emulator.cluster.coordinator_of(self.name).refusal
         if refusal is not None:
             raise ActRefused(f"the coordinator of group {self.name!r} takes no commands now: {refusal.name}")
@@ -155,7 +162,8 @@ class AsyncGroup:
     async def _force(
         self, make_command: Callable[..., c.Command], act: str, *, beyond_kafka: bool = False, **fields: object
     ) -> GroupView:
-        """Submit a command with the test as its cause. Raises ActRefused if the coordinator refuses it."""
+        """Submit a forced change of the group, with the test as its cause, and return the group after it. Raises
+        ActRefused if the group's state does not allow it."""
         self.check_coordinator()
         cluster = self._emulator.cluster
         coordinator = cluster.coordinator_of(self.name)
@@ -177,11 +185,11 @@ class AsyncGroup:
 
 
 UUID_LENGTH = 36
-"""A member id is the client id, a hyphen, and a UUID."""
+"""The characters of a UUID: a member id is the client id, a hyphen, and a UUID."""
 
 
 def grouped_by_topic(partitions: Iterable[PartitionName]) -> dict[str, tuple[int, ...]]:
-    """The indexes of the partitions of each topic."""
+    """The partition indexes of each topic."""
     by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)

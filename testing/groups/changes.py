@@ -1,4 +1,4 @@
-"""A signal for every change of an emulator, so that a wait need not poll."""
+"""A signal for every change of an emulator, so that a test can wait without polling."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from regroup.coordinator.serialization import Cause
 
 
 class Changes:
-    """An observer of coordinators that wakes everything that waits for a change."""
+    """An observer of coordinators that completes the futures of everything that waits for a change."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -22,7 +22,7 @@ class Changes:
         return change
 
     def notify(self) -> None:
-        """Something has changed."""
+        """Report that something has changed."""
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():

@@ -1,4 +1,4 @@
-"""One group, for a test that blocks. The examples run with `kafka`, as those of the emulator do."""
+"""The handle of one group, for a test that blocks. The examples run with `kafka`, as those of the emulator do."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,8 @@ from regroup.testing.groups.views import GroupView, PartitionName
 
 
 class GroupHandle:
-    """A handle on a group by its name, from `Emulator.group`. Members are named by member, instance or client id."""
+    """The handle of a group, by its name, from `Emulator.group`. Members are named by member id, instance id or client
+    id."""
 
     def __init__(self, thread: LoopThread, group: AsyncGroup) -> None:
         self._thread = thread
@@ -104,8 +105,8 @@ class GroupHandle:
         return self._thread.run(self._group.complete_join_phase())
 
     def bump_generation(self) -> GroupView:
-        """Count one generation more without a rebalance, so that members get ILLEGAL_GENERATION. Apache Kafka never
-        does this; the event is marked so. Raises ActRefused unless the group is Stable.
+        """Raise the generation by one without a rebalance, so that members get ILLEGAL_GENERATION. Apache Kafka never
+        does this; the event's cause says so. Raises ActRefused unless the group is Stable.
 
         >>> kafka.group("billing").bump_generation().generation
         3
@@ -113,8 +114,8 @@ class GroupHandle:
         return self._thread.run(self._group.bump_generation())
 
     def forget_offsets(self, *partitions: PartitionName) -> GroupView:
-        """Delete committed offsets, all of them if none is named, also of topics to which members subscribe. Apache
-        Kafka refuses that; the event is marked so.
+        """Delete committed offsets, all of the group if no partition is named, also of topics to which members
+        subscribe. Apache Kafka refuses that; the event's cause says so.
 
         >>> dict(kafka.group("billing").forget_offsets(("orders", 0)).committed)
         {}

@@ -1,4 +1,4 @@
-"""The story of a group as a small table: its last events and requests, for the message of a failed wait or test."""
+"""Shows a group's last events and requests as a small table, for the message of a failed wait or test."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -10,7 +10,7 @@ from regroup.server.recording.exchange import RecordedExchange
 from regroup.storage.records import Record
 
 MAX_ROWS: Final = 12
-"""Rows of each table in a message."""
+"""The most rows of each table in a message."""
 _MAX_CELL: Final = 60
 _SHOWN_FIELDS: Final = (
     "member_id", "client_id", "instance_id", "leader_id", "generation_id", "protocol_name", "partitions", "reason",
@@ -23,13 +23,13 @@ class GroupEvent(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     at_ms: int
     type: str
-    """A stable name such as `member-joined`."""
+    """The name of the event's type, such as `member-joined`. It does not change between versions."""
     fields: dict[str, Any]
     cause: Cause | None
 
     @property
     def cause_text(self) -> str:
-        """The request, deadline or act that led to the event, in one or two words."""
+        """What led to the event, a request, deadline or act, in one or two words."""
         cause = self.cause
         if cause is None:
             return ""
@@ -41,7 +41,7 @@ class GroupEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def event_of(record: Record) -> GroupEvent:
-    """The event that a record holds."""
+    """The event in a stored record."""
     fields = msgspec.json.decode(record.payload)
     fields.pop("at_ms", None)
     return GroupEvent(
@@ -50,7 +50,8 @@ def event_of(record: Record) -> GroupEvent:
 
 
 def story_table(events: Sequence[GroupEvent], exchanges: Sequence[RecordedExchange] | None, started_at_ms: int) -> str:
-    """Both tables. Times are seconds since the emulator was started; `exchanges` is None if they are not recorded."""
+    """The table of events and the table of exchanges, as text. Times are seconds since the emulator was started;
+    `exchanges` is None if they are not recorded."""
 
     def seconds(at_ms: int) -> str:
         return f"{(at_ms - started_at_ms) / 1000:+.3f} s"

@@ -1,12 +1,21 @@
-"""A group as a test sees it: values that do not change any more."""
+"""A group and its members as a test sees them: immutable values."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member
+from regroup.coordinator.consumer.targets import elected_assignor
+from regroup.coordinator.consumer_group import (
+    ConsumerGroup,
+    ConsumerGroupState,
+    ConsumerMember,
+    PartitionEpochs,
+    ReconciliationState,
+    every_partition,
+)
+from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupState, Member
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
     decode_assignment,
@@ -20,7 +29,7 @@ PartitionName: TypeAlias = tuple[str, int]
 
 
 class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a group.
+    """One member of a group, with its subscription and its assigned partitions.
 
     `subscription` and `partitions` are empty for groups of another protocol than `consumer`, whose bytes only their
     members understand.
@@ -35,49 +44,60 @@ class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
     is_leader: bool
     awaiting: AwaitedResponse | None = None
     """`join` or `sync` while the response to the member's JoinGroup or SyncGroup is held."""
+    epoch: int | None = None
+    """The member epoch in a group of the consumer protocol, -2 for a static member that is away; None in others."""
+    reconciliation: ReconciliationState | None = None
+    """How far it has come on the way to its target, in a group of the consumer protocol."""
+    revoking: frozenset[PartitionName] = frozenset()
+    """Partitions that it has to give up, in a group of the consumer protocol; they are not among `partitions`."""
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
-    """A group at one moment.
+    """The state of a group at one moment.
 
     >>> with Emulator(topics={"orders": 2}) as kafka:
     ...     group = kafka.group("billing").now()
     >>> group.state, group.generation, group.members
     (<GroupState.DEAD: 'Dead'>, 0, ())
 
-    A group that does not exist is Dead, as in DescribeGroups.
+    A group that does not exist is Dead, as in DescribeGroups. The members of a group of the consumer protocol (KIP-848)
+    have epochs, and `generation` is its group epoch; it has no leader.
     """
 
     name: str
-    state: GroupState
+    state: GroupState | ConsumerGroupState
     generation: int
     leader: str | None
-    """The member id of the leader."""
+    """The member id of the leader; None if there is none."""
     protocol: str | None
-    """The assignor of this generation."""
+    """The assignor of this generation, or the one that the members of a group of the consumer protocol have elected."""
     members: tuple[MemberInGroup, ...]
-    """In the order in which they joined."""
+    """The members, in the order in which they joined."""
     committed: Mapping[PartitionName, int]
-    """Committed offsets: of each partition the next record that the group will read."""
+    """The committed offset of each partition: the next record that the group will read."""
     lag: Mapping[PartitionName, int]
-    """Records behind the committed offset, for each partition with one whose topic exists."""
+    """How many records are behind the committed offset, for each partition that has one and whose topic exists."""
     unsynced: tuple[str, ...] = ()
-    """Member ids of this generation that have not fetched their assignment yet."""
+    """Member ids of this generation that have not fetched their assignment yet, or have not reached the target."""
     event_number: int = 0
     """How many events the group has had."""
+    kind: GroupKind = GroupKind.CLASSIC
+    assignment_epoch: int | None = None
+    """The epoch of the target of a group of the consumer protocol; None for another group."""
 
     @property
     def is_settled(self) -> bool:
-        """Stable, and every member has fetched its assignment."""
-        return self.state is GroupState.STABLE and not self.unsynced
+        """Stable, and every member has fetched its assignment, or reached the target."""
+        return self.state == GroupState.STABLE and not self.unsynced
 
     @property
     def total_lag(self) -> int:
-        """The lag of all partitions together."""
+        """The sum of the lags of all partitions."""
         return sum(self.lag.values())
 
     def member(self, name: str) -> MemberInGroup:
-        """The member with this member id, instance id or client id. Raises UnknownMember if that is not one member."""
+        """The member with this member id, instance id or client id. Raises UnknownMember if no member has it, or
+        several have."""
         return find_member(self.members, name, f"group {self.name!r}")
 
     def partitions_of(self, name: str) -> frozenset[PartitionName]:
@@ -86,11 +106,13 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         members = ", ".join(short_name(member) for member in self.members) or "none"
-        return f"{self.state.value} in generation {self.generation}, members: {members}"
+        number = "generation" if self.kind is GroupKind.CLASSIC else "group epoch"
+        return f"{self.state.value} in {number} {self.generation}, members: {members}"
 
 
 def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> MemberInGroup:
-    """The member with this name; a member id wins over an instance id, and that over a client id."""
+    """The member with this name. A member id is preferred to an equal instance id, and that to an equal client id.
+    Raises UnknownMember; `where` names the group in its text."""
     candidates = list(members)
     for attribute in ("member_id", "instance_id", "client_id"):
         found = [member for member in candidates if getattr(member, attribute) == name]
@@ -104,7 +126,7 @@ def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> Memb
 
 
 def short_name(member: MemberInGroup) -> str:
-    """The instance id, or else the client id, or else the member id."""
+    """The shortest usual name of a member: its instance id, or else its client id, or else its member id."""
     return member.instance_id or member.client_id or member.member_id
 
 
@@ -117,11 +139,6 @@ def view_of(group: Group, state: ClusterState) -> GroupView:
     }
     return GroupView(
         name=group.group_id,
-        state=group.state,
-        generation=group.generation_id,
-        leader=group.leader_id,
-        protocol=group.protocol_name,
-        members=tuple(_member_of(group, member) for member in group.members.values()),
         committed=MappingProxyType(committed),
         lag=MappingProxyType(
             {
@@ -130,9 +147,56 @@ def view_of(group: Group, state: ClusterState) -> GroupView:
                 if (end := end_offset(state, partition)) is not None
             }
         ),
-        unsynced=group.pending_sync_members,
         event_number=group.event_number,
+        kind=group.kind,
+        **(_classic_fields(group) if group.consumer is None else _consumer_fields(group.consumer, state)),
     )
+
+
+def _classic_fields(group: Group) -> dict[str, Any]:
+    return {
+        "state": group.state,
+        "generation": group.generation_id,
+        "leader": group.leader_id,
+        "protocol": group.protocol_name,
+        "members": tuple(_member_of(group, member) for member in group.members.values()),
+        "unsynced": group.pending_sync_members,
+    }
+
+
+def _consumer_fields(group: ConsumerGroup, state: ClusterState) -> dict[str, Any]:
+    names = {topic.topic_id: name for name, topic in state.topics.items()}
+    members = group.members.values()
+    return {
+        "state": group.state,
+        "generation": group.group_epoch,
+        "leader": None,
+        "protocol": elected_assignor(group) if members else None,
+        "members": tuple(_consumer_of(group, member, names) for member in members),
+        "unsynced": tuple(each.member_id for each in members if not each.has_reached(group.assignment_epoch)),
+        "assignment_epoch": group.assignment_epoch,
+    }
+
+
+def _consumer_of(group: ConsumerGroup, member: ConsumerMember, names: Mapping[str, str]) -> MemberInGroup:
+    profile = member.profile
+    return MemberInGroup(
+        member_id=member.member_id,
+        client_id=profile.client_id,
+        instance_id=profile.instance_id,
+        host=profile.client_host,
+        subscription=frozenset(group.topics_of(profile)),
+        partitions=_named(member.assigned, names),
+        is_leader=False,
+        epoch=member.epoch,
+        reconciliation=member.state,
+        revoking=_named(member.pending_revocation, names),
+    )
+
+
+def _named(partitions: PartitionEpochs, names: Mapping[str, str]) -> frozenset[PartitionName]:
+    """Partitions by topic name; of a topic that was deleted meanwhile by its id."""
+    return frozenset((names.get(topic_id, topic_id), index) for topic_id, index in every_partition(partitions))
 
 
 def _member_of(group: Group, member: Member) -> MemberInGroup:

@@ -1,4 +1,4 @@
-"""Waiting for a change without polling, and the error of a wait that took too long."""
+"""Waits for a change without polling; and the error of a wait that took too long."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,11 +16,11 @@ class WaitTimeout(TimeoutError):
     def __init__(self, text: str, group: GroupView) -> None:
         super().__init__(text)
         self.group = group
-        """The group when the wait was given up."""
+        """The group at the end of the wait."""
 
 
 async def wait_for_change(changes: Changes, check: Callable[[], Result | None], timeout_s: float) -> Result | None:
-    """The first result of `check` that is not None; it is called now and after every change. None after the timeout.
+    """Call `check` now and after every change, and return its first result that is not None; None after the timeout.
 
     The timeout is in real time, even if the clock of the emulator is turned by hand.
     """

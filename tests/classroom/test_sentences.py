@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.sentences import moment_sentence
 from regroup.classroom.timeline import TimelineMoment
-from regroup.classroom.wording import MemberNames
+from regroup.classroom.wording import MemberNames, since_text
 from regroup.coordinator.events import RebalanceStarted
 from regroup.coordinator.group import GroupState
 from tests.classroom.histories import drawn_history, groups_of
@@ -42,3 +42,12 @@ def test_a_join_phase_without_any_time_ends_at_once(is_initial: bool) -> None:
         deadlines=(),
     )
     assert moment_sentence(moment, MemberNames({})) == "A rebalance started. The join phase ends at once."
+
+
+def test_a_name_in_a_reason_keeps_the_comma_behind_it() -> None:
+    names = MemberNames({"anna-1": "anna", "ben-1": "ben"})
+    assert names.within("held JoinGroup of anna-1, ben-1; more") == "held JoinGroup of anna, ben; more"
+
+
+def test_a_time_since_the_start_is_written_in_one_form() -> None:
+    assert [since_text(each) for each in (0, 43_017, 103_017)] == ["+0.000 s", "+43.017 s", "+103.017 s"]

@@ -1,12 +1,14 @@
 """Ways through a timeline: single steps, without commits, to rebalances and to deadlines that ran out."""
 
+import pytest
 from hypothesis import given, settings
 
 from regroup.classroom.fold.build import timeline_of
-from regroup.classroom.walking import COMMITS, Walk
+from regroup.classroom.walking import COMMITS, Walk, message_stops
 from regroup.coordinator import events as e
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import ORDERS, assignment, commit, generation_of, records_of
+from tests.classroom.recorded.recordings import timeline
 from tests.classroom.test_timeline import FEW_SEEDS
 
 
@@ -29,6 +31,37 @@ def test_steps_reach_every_moment_and_lead_back(seed: int) -> None:
             while back[-1] != walk.first():
                 back.append(walk.step(back[-1], -1))
             assert back == expected[::-1]
+
+
+@pytest.mark.parametrize("what", ["zombie-commits-after-removal", "slow-member-delays-the-rebalance", 5])
+def test_recorded_messages_stand_between_the_events_before_and_after_them(what: str | int) -> None:
+    history = timeline(what)
+    stops, last = message_stops(history), len(history.moments) - 1
+    assert [each.moment_index for each in stops] == sorted(each.moment_index for each in stops)
+    numbers = {moment.position: index for index, moment in enumerate(history.moments)}
+    for each in stops:
+        led_to = [numbers[position] for position in each.exchange.events]
+        assert all(each.moment_index >= index if each.is_response else each.moment_index < index for index in led_to)
+        assert history.moments[each.moment_index].at_ms <= each.at_ms
+        assert each.moment_index == last or each.at_ms <= history.moments[each.moment_index + 1].at_ms
+    answered = [each for each in history.exchanges if each.answered_at_ms is not None and each.count == 1]
+    assert sum(each.is_response for each in stops) == sum(
+        each.answered_at_ms >= history.began.at_ms for each in answered if each.answered_at_ms is not None
+    )
+
+
+def test_messages_are_walked_one_by_one_forth_and_back() -> None:
+    history = timeline("first-join")
+    walk, number = Walk(history), None
+    forth: list[int] = []
+    while (number := walk.next_message(0, number)) is not None:
+        forth.append(number)
+    assert [walk.message(each) for each in forth] == message_stops(history)
+    assert [walk.previous_message(0, each) for each in forth] == [None, *forth[:-1]]
+    last = len(history.moments) - 1
+    behind = walk.previous_message(last)
+    assert behind is not None
+    assert walk.message(behind).moment_index < last
 
 
 def test_a_walk_without_commits_passes_over_them_from_either_side() -> None:

@@ -58,6 +58,7 @@ def test_offsets_are_altered_only_in_an_empty_group(
     assert again.records == [ConsumedRecord("orders", 0, 1, "#1"), ConsumedRecord("orders", 0, 2, "#2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", quick_with("kafka-python", CHANGING_ADMINS))
 def test_only_an_empty_group_is_deleted(library: str, serve: Serve, consume: Consume, processes: ExitStack) -> None:
     emulator, consumer = start_emulator_and_consumer(serve, consume)
@@ -72,6 +73,7 @@ def test_only_an_empty_group_is_deleted(library: str, serve: Serve, consume: Con
     assert deleted["cause"]["api"] == "DeleteGroups"
 
 
+@pytest.mark.slow
 def test_offsets_are_deleted_only_of_topics_without_a_subscriber(
     serve: Serve, consume: Consume, processes: ExitStack
 ) -> None:

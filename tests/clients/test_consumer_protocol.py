@@ -97,6 +97,7 @@ def test_a_second_consumer_takes_over_a_half_and_its_crash_gives_it_back(
     assert removed["cause"]["deadline"] == "session"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_static_consumer_restarts_without_a_rebalance(client: str, serve: Serve, start: Start) -> None:
     emulator = serve("--topic", f"{TOPIC}:4", "--set", "group.consumer.session.timeout.ms=60000")
@@ -116,12 +117,14 @@ def test_a_static_consumer_restarts_without_a_rebalance(client: str, serve: Serv
     assert replaced["instance_id"] == "b"
 
 
+@pytest.mark.slow
 def test_a_pattern_finds_topics(serve: Serve, start: Start) -> None:
     emulator = serve("--topic", f"{TOPIC}:4", "--topic", "payments:1")
     consumer = start("librdkafka", emulator, topics=(), pattern="ord.*")
     eventually(lambda: consumer.owned_partitions == ALL, "the topics that match")
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_are_assigned(serve: Serve, start: Start) -> None:
     emulator = serve("--topic", f"{TOPIC}:4")
     consumer = start("librdkafka", emulator)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -25,7 +25,8 @@ from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 
 NEWEST_VERSION = "[4.0,5.0)"
-HEAP_SIZE = "512m"
+QUICK_START_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For tests, which need a broker soon and not for long."""
 START_TIMEOUT_S = 90
 
 # The broker never needs kafka-tools-api, and not every release has published it.
@@ -120,10 +121,15 @@ class ApacheKafkaBroker:
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, controlled_by: "ApacheKafkaBroker | None" = None
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        controlled_by: "ApacheKafkaBroker | None" = None,
+        jvm_options: Sequence[str] = QUICK_START_OPTIONS,
     ) -> None:
         self._jars = kafka_jars()
         self._folder = folder
+        self._jvm_options = jvm_options
         self._port, self._controller_port = _free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
         self._write_properties(settings or {}, controlled_by)
@@ -159,9 +165,7 @@ class ApacheKafkaBroker:
     def _command(self, main: str, *arguments: str) -> list[str]:
         return [
             "java",
-            f"-Xmx{HEAP_SIZE}",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
+            *self._jvm_options,
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-cp",
             f"{self._jars}/*",
@@ -230,11 +234,13 @@ async def _is_ready(port: int) -> bool:
 
 @contextmanager
 def apache_kafka(
-    settings: Mapping[str, str] | None = None, controlled_by: ApacheKafkaBroker | None = None
+    settings: Mapping[str, str] | None = None,
+    controlled_by: ApacheKafkaBroker | None = None,
+    jvm_options: Sequence[str] = QUICK_START_OPTIONS,
 ) -> Iterator[ApacheKafkaBroker]:
     """A running broker, whose folder is deleted at the end. KafkaUnavailable if it cannot run here."""
     with tempfile.TemporaryDirectory(prefix="regroup-kafka-") as folder:
-        broker = ApacheKafkaBroker(Path(folder), settings, controlled_by)
+        broker = ApacheKafkaBroker(Path(folder), settings, controlled_by, jvm_options)
         try:
             broker.start()
             yield broker
@@ -247,14 +253,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run Apache Kafka on loopback until Ctrl-C.")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a broker setting")
     parser.add_argument("--brokers", type=int, choices=(1, 2), default=1, help="brokers of the cluster")
+    parser.add_argument("--jvm-options", default=" ".join(QUICK_START_OPTIONS), help="options of java, for all brokers")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = dict(pair.split("=", 1) for pair in arguments.set)
+    options = arguments.jvm_options.split()
     try:
         with ExitStack() as stack:
-            broker = stack.enter_context(apache_kafka(settings))
+            broker = stack.enter_context(apache_kafka(settings, jvm_options=options))
             if arguments.brokers > 1:
-                broker = stack.enter_context(apache_kafka(settings, controlled_by=broker))
+                broker = stack.enter_context(apache_kafka(settings, controlled_by=broker, jvm_options=options))
             print(f"Apache Kafka {broker.version} at {broker.address}", flush=True)
             signal.pause()
     except KafkaUnavailable as reason:

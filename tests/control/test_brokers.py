@@ -1,6 +1,7 @@
 """The process, brokers, coordinators, clients, topics and records over HTTP."""
 
 import base64
+import json
 import socket
 
 import pytest
@@ -27,6 +28,11 @@ def test_the_process_is_shown(kafka: Emulator, control: Control) -> None:
     assert shown["bootstrap_servers"] == kafka.bootstrap_servers
     assert shown["position"] == kafka.position()
     assert shown["started_at_ms"] <= shown["now_ms"]
+
+
+def test_the_answers_are_json_in_one_line(control: Control) -> None:
+    body = control.get("/emulator").body
+    assert (body.count(b"\n"), body[-1:], json.loads(body)["running"]) == (1, b"\n", True)
 
 
 def test_a_killed_process_comes_back_at_the_same_addresses(kafka: Emulator, control: Control) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+pytestmark = pytest.mark.xdist_group("catalogue")  # one process reads the tests
 CATALOGUE = Path(__file__).parent / "behaviours.jsonl"
 CONSUMER_CATALOGUE = CATALOGUE.with_name("consumer-behaviours.jsonl")
 OPEN = CATALOGUE.with_name("consumer-behaviours-open.txt")

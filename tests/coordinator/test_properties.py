@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias, get_args
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -227,6 +228,7 @@ def test_random_commands_cause_every_type_of_event_of_classic_groups_often() -> 
     assert not rare
 
 
+@pytest.mark.slow
 def test_the_same_choices_give_the_same_history_in_every_process() -> None:
     script = "import sys; from tests.coordinator.test_properties import digest; print(digest(7))"
     digests = {

@@ -41,7 +41,7 @@ def check(path: Path, *, slow: bool) -> None:
 WITH_BLOCKS = [path for path in DOCUMENTS if list(blocks_of(path.read_text(encoding="utf-8")))]
 
 
-@pytest.mark.quick("[README.md]", "[chaos.md]", "[testing.md]")
+@pytest.mark.quick("[README.md]", "[testing.md]")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", WITH_BLOCKS, ids=lambda path: path.name)
 def test_commands_print_what_the_document_shows(path: Path) -> None:

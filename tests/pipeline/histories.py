@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from regroup.coordinator.runtime.loading import load_groups
@@ -17,6 +18,7 @@ from regroup.storage.sqlite.inline import open_inline_store
 GROUP_ID = "lab"
 
 
+@cache
 def crash_history(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record, ...]:
     """Three members share six partitions; `crashes` of them crash and restart under new member ids."""
     options = ScenarioOptions(

@@ -1,6 +1,7 @@
 """The table of error codes, compared with that of another library."""
 
-import pytest
+import re
+
 from kio.schema.errors import ErrorCode as KioErrorCode
 
 from regroup.protocol.errors import ErrorCode
@@ -11,10 +12,8 @@ def test_codes_names_and_retriability_are_kafkas() -> None:
     assert {int(code): (code.name, code.retriable) for code in ErrorCode} == theirs
 
 
-@pytest.mark.parametrize("code", ErrorCode, ids=lambda code: code.name)
-def test_every_meaning_is_a_sentence(code: ErrorCode) -> None:
-    assert code.meaning[0].isupper()
-    assert code.meaning.endswith(".")
+def test_every_meaning_is_a_sentence() -> None:
+    assert [code.name for code in ErrorCode if not re.fullmatch(r"[A-Z].*\.", code.meaning)] == []
 
 
 def test_a_member_stays_in_the_group_during_a_rebalance_and_not_when_it_is_unknown() -> None:

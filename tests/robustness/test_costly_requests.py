@@ -77,6 +77,7 @@ async def test_thirty_thousand_unknown_topics_in_one_request_are_not_created(ser
         assert bystander.slowest_heartbeat_s < MAX_HEARTBEAT_S
 
 
+@pytest.mark.slow
 async def test_five_thousand_unknown_topics_in_one_request_are_created(serve: Serve) -> None:
     emulator = serve(*TOPIC)
     async with bystander_is_undisturbed(emulator) as bystander:
@@ -106,6 +107,7 @@ async def test_a_thousand_gzipped_sets_in_one_request_share_one_limit(serve: Ser
         assert bystander.slowest_heartbeat_s < MAX_HEARTBEAT_S
 
 
+@pytest.mark.slow
 async def test_a_gzipped_set_of_nothing_is_refused_and_the_other_partitions_are_answered(serve: Serve) -> None:
     emulator = serve(*TOPIC, *ANY_VERSION)
     good, empty = legacy_message(b"a"), legacy_message(gzip.compress(b""), attributes=1)

@@ -159,6 +159,7 @@ async def test_an_older_copy_in_place_of_the_store_is_not_gone_on_with(serve: Se
     assert emulator.terminate() == 2
 
 
+@pytest.mark.quick("[delete_the_store]")
 @pytest.mark.parametrize("lose", [delete_the_store, delete_everything])
 def test_a_loss_while_nothing_is_written_is_told_at_the_end(serve: Serve, lose: Callable[[Path], None]) -> None:
     emulator = serve(*OPTIONS)
@@ -167,6 +168,7 @@ def test_a_loss_while_nothing_is_written_is_told_at_the_end(serve: Serve, lose: 
     assert "was deleted or moved while" in emulator.log.splitlines()[-1]
 
 
+@pytest.mark.quick("-2-disk]")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("durability", ["disk", "process"])
 @pytest.mark.parametrize(

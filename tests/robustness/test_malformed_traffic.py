@@ -99,6 +99,7 @@ async def test_malformed_requests_cost_their_connection_and_one_line_in_the_log(
     assert "Traceback" not in emulator.log
 
 
+@pytest.mark.slow
 async def test_random_bytes_and_changed_requests_disturb_no_other_client(serve: Serve) -> None:
     """A thousand connections send random bytes, or a valid request of which some bytes were changed."""
     emulator = serve(*TOPIC)
@@ -157,6 +158,7 @@ async def test_huge_frames_that_are_sent_byte_by_byte_cost_only_the_bytes_sent(s
     assert len(closed_connection_lines(emulator)) == 300
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_no_responses_gets_no_further_ones(serve: Serve) -> None:
     """Each response is hundreds of times as long as its request."""
     emulator = serve(*TOPIC, *[word for n in range(20) for word in ("--topic", f"{'long' * 40}-{n}:100")])
@@ -170,6 +172,7 @@ async def test_a_client_that_reads_no_responses_gets_no_further_ones(serve: Serv
     assert "socket.send() raised" not in emulator.log
 
 
+@pytest.mark.slow
 async def test_thirty_thousand_requests_at_once_get_their_responses(serve: Serve) -> None:
     emulator, count = serve(*TOPIC), 30_000
     async with bystander_is_undisturbed(emulator) as bystander:

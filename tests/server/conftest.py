@@ -11,7 +11,8 @@ import pytest
 from regroup.protocol.record_batch import BatchRecord, write_batch
 from regroup.server.broker import Broker
 from regroup.server.cluster.events import BROKER_START
-from regroup.server.cluster.state import ClusterState, load_cluster_state
+from regroup.server.cluster.loading import load_cluster_state
+from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.releases import newest_release
 from regroup.server.settings import BrokerSettings

@@ -8,7 +8,7 @@ import pytest
 
 from regroup.lab.simulation.virtual_clock import VirtualLoop, run_in_virtual_time
 from regroup.storage.errors import EventNumberConflict, StoreError, StoreFailed, StoreFull
-from regroup.storage.journal import CHECKPOINT_INTERVAL_RECORDS, Journal
+from regroup.storage.journal import CHECKPOINT_INTERVAL_RECORDS, MAX_COMMITS_WITHOUT_CHECKPOINT, Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 from regroup.storage.sqlite.inline import open_inline_store
@@ -22,6 +22,8 @@ def record(group: str, event_number: int) -> NewRecord:
 
 class WatchedStore(MemoryStore):
     """Records the size of each commit, waits at a gate before each, and can be full."""
+
+    has_checkpoints = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -261,6 +263,25 @@ async def test_a_checkpoint_is_made_when_no_record_is_pending() -> None:
     journal.append([record("b", 1)])
     await journal.close()
     assert store.checkpoints == [3 * CHECKPOINT_INTERVAL_RECORDS]
+
+
+async def test_a_busy_journal_makes_a_checkpoint_after_some_thousand_commits() -> None:
+    store = WatchedStore()
+    journal = Journal(store, max_batch_records=1)
+    journal.append([record("a", number) for number in range(1, MAX_COMMITS_WITHOUT_CHECKPOINT + 11)])
+    await journal.close()
+    assert store.checkpoints == [MAX_COMMITS_WITHOUT_CHECKPOINT]
+
+
+async def test_the_checkpoint_of_a_store_that_has_none_is_never_called() -> None:
+    store = WatchedStore()
+    store.has_checkpoints = False
+    journal = Journal(store)
+    journal.append([record("a", number) for number in range(1, CHECKPOINT_INTERVAL_RECORDS + 2)])
+    await let_others_run(20)
+    await journal.close()
+    assert len(store.batches) > 1
+    assert store.checkpoints == []
 
 
 def test_a_checkpoint_is_made_in_an_idle_second_and_only_one() -> None:

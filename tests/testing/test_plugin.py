@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,11 +80,17 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
     assert "group 'billing':" in output
     assert re.search(r"generation-started .*anna-", output)
     assert re.search(r"anna +JoinGroup +NONE", output)
-    (kept,) = re.findall(r"the history is in (\S+): regroup view ", output)
-    shown = subprocess.run(
-        [sys.executable, "-m", "regroup", "events", kept], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "generation-started" in shown.stdout
+    (page, story) = (re.search(rf"^ +(.* {word} .*)$", output, re.MULTILINE) for word in ("view", "story"))
+    assert page is not None
+    assert story is not None
+    shown = subprocess.run(story[1], shell=True, capture_output=True, text=True, timeout=60, check=True)
+    assert "Generation 1 started with anna" in shown.stdout
+    pytest.importorskip("uvicorn", reason="a page needs starlette and uvicorn")
+    with subprocess.Popen(f"exec {page[1]}", shell=True, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        assert served.stdout.readline().startswith("page  http://127.0.0.1:")
+        served.send_signal(signal.SIGINT)
+        assert served.wait(30) == 0
 
 
 @pytest.mark.quick("[failed]")
@@ -145,6 +152,7 @@ def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:
     assert output.count("- Kafka groups -") == 1
 
 
+@pytest.mark.slow
 def test_groups_that_a_fixture_touches_are_in_the_story_of_each_emulator(suite: Suite) -> None:
     output = suite.run(
         """
@@ -197,6 +205,7 @@ def test_a_marker_for_the_shared_emulator_is_refused(suite: Suite) -> None:
     assert "kafka_session takes none" in output
 
 
+@pytest.mark.slow
 def test_all_histories_are_kept_on_request(suite: Suite) -> None:
     output = suite.run(
         """
@@ -281,6 +290,7 @@ def test_caplog_has_the_log_of_the_brokers(suite: Suite) -> None:
     assert outcome(output) == "1 passed", output
 
 
+@pytest.mark.quick("unexpected keyword")
 @pytest.mark.parametrize(
     ("test", "text"),
     [
@@ -292,6 +302,7 @@ def test_a_wrong_marker_says_what_is_wrong(suite: Suite, test: str, text: str) -
     assert text in suite.run(f"import pytest\n{test}")
 
 
+@pytest.mark.slow
 def test_a_failure_after_a_kill_still_has_its_report(suite: Suite) -> None:
     output = suite.run(
         """

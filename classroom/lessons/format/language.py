@@ -1,19 +1,12 @@
-"""The two languages of lessons, and texts that are written in one or both of them."""
+"""Texts of lessons that are written in one or both of them."""
 
 import re
 from collections.abc import Mapping
-from enum import Enum
 from typing import Final, TypeAlias
 
 import msgspec
 
-
-class Language(Enum):
-    """A language by its code, as it stands in a lesson's file and after `--language`."""
-
-    ENGLISH = "en"
-    CHINESE = "zh"
-    """Simplified Chinese; Kafka's own terms stay English."""
+from regroup.classroom.languages import Language
 
 
 class Translations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -64,6 +64,8 @@ class ExplainedMoment(MomentSelector, frozen=True, kw_only=True):
     """A moment of the replay with a note."""
 
     note: LessonText
+    group: str = ""
+    """The group of the moment, if it is the one beside the one that is shown."""
 
 
 class Measure(LessonPart, frozen=True, kw_only=True):
@@ -200,6 +202,8 @@ class LessonFile(LessonPart, frozen=True, kw_only=True):
     """A scenario, or the name of one that comes with the lab."""
     group: str = "lab"
     """The group that the replay shows."""
+    beside: str = ""
+    """A second group of the run, which has to be one of the consumer protocol; the replay tells of it too."""
     bug: str = ""
     """A planted bug of the lab that the run has."""
     values: Mapping[str, Measure] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.notation.durations import format_duration, parse_duration_ms
 from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import TopicPartition

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import filled_in, in_language
 from regroup.classroom.lessons.format.parts import FOUND, Measure, RunCondition
 from regroup.classroom.lessons.runs.answers import (
     AnswerKind,

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from regroup.classroom.lessons.format.parts import MomentSelector
+from regroup.classroom.lessons.format.parts import ExplainedMoment, MomentSelector
 from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.classroom.timeline import TimelineMoment
 from regroup.coordinator.serialization import EVENT_TYPES
@@ -160,6 +160,11 @@ def find_moment(run: LessonRun, selector: MomentSelector) -> RunMoment | None:
     found = matching_moments(run, selector)
     place = selector.number - 1 if selector.number > 0 else len(found) + selector.number
     return found[place] if 0 <= place < len(found) else None
+
+
+def find_explained(run: LessonRun, explained: ExplainedMoment) -> RunMoment | None:
+    """The moment that a note is about, in the group that is shown or in the one beside it."""
+    return find_moment(run.of_group(explained.group) if explained.group else run, explained)
 
 
 def selector_text(selector: MomentSelector) -> str:

@@ -39,10 +39,11 @@ class Detail {
   _showFacts(history, index) {
     const leader = history.leaders[index];
     const facts = [
-      [word("state"), stateNow(this.stage)], [word("generation"), String(history.generationIds[index])],
+      [word("state"), stateNow(this.stage)], [history.numberWord, String(history.generationIds[index])],
       [word("leader"), leader === null ? word("none") : history.nameOf(leader)],
     ];
-    if (!this._values) {
+    if (!this._values || this._numberWord !== history.numberWord) {
+      this._numberWord = history.numberWord;
       this._values = facts.map(() => element("dd"));
       this.facts.replaceChildren(...facts.flatMap(([name], place) => [element("dt", {}, name), this._values[place]]));
     }

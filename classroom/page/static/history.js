@@ -1,7 +1,7 @@
 "use strict";
 // A group's history as the page uses it, made of the documents that classroom/page/document.py writes.
 
-const FORMAT = 1;
+const FORMAT = 2;
 const OPEN = -1;
 
 /** The index of the last entry of an ordered list that is not above a value; -1 before the first. */
@@ -35,28 +35,34 @@ class GroupHistory {
     if (document.format !== FORMAT) throw new Error(`format ${document.format} of the data, and this page reads ${FORMAT}`);
     this.group = shown(document.group);
     this.protocolType = document.protocolType;
+    this.isConsumer = document.kind === "consumer";
     this.isTrimmed = document.trimmed;
     this.recorded = document.recorded;
     this.stateMachine = document.stateMachine;
     this.totals = document.totals;
     this._strings = document.strings.map(shown);
+    this._phrases = readPhrases(document, this._strings);
     this._takeMoments(document);
     document.points.position.forEach((position, index) => this.furtherPoints.set(position, document.points.at[index]));
     [this.beganPosition, this.beganAt] = document.began;
     [this.lastPosition, this.lastAt] = document.last;
     this._takeLanes(document.lanes);
     this._takeSpans(document);
+    this.stepsByMember = readSteps(document.steps, this._strings);
     this._takeRows(document.ownership, document.after);
     this._takeOffsets(document.offsets);
     readLogs(this, document, this._strings);
-    this.exchanges = readExchanges(document, this._strings);
+    this.exchanges = readExchanges(document, this._strings, this._phrases);
     this.exchangesByLane = exchangesByLane(this);
     this.ruleHeldByLane = ruleHeldByLane(this);
     this.views = readViews(this, document, this._strings);
-    this.sessions = readSessions(document, this._strings);
+    this.sessions = readSessions(document, this._strings, this._phrases);
     this.through = this.lastPosition;
     this.takes = (this.takes ?? 0) + 1;
   }
+
+  /** The label of what counts up: the generation, or the group epoch. */
+  get numberWord() { return word(this.isConsumer ? "groupEpoch" : "generation"); }
 
   get length() { return this.positions.length; }
 
@@ -86,6 +92,12 @@ class GroupHistory {
     return this.spanAt(this.heldByMember.get(member) ?? [], position);
   }
 
+  /** The state and epoch of a member of the consumer protocol; undefined in a classic group. */
+  stepAt(member, position) {
+    const steps = this.stepsByMember.get(member) ?? [];
+    return steps[lastUpTo(steps, position, (each) => each.position)];
+  }
+
   /** The recorded request that led to an event; undefined if none is recorded. */
   exchangeOf(index) {
     const position = this.positions[index];
@@ -100,7 +112,8 @@ class GroupHistory {
 
   /** Where a member stands in a rebalance: the same rule as classroom/moment_view.py. */
   phaseOf(member, index) {
-    const position = this.positions[index], held = this.heldAt(member, position);
+    const position = this.positions[index], held = this.heldAt(member, position), step = this.stepAt(member, position);
+    if (step) return `${step.state} · epoch ${step.epoch}`;
     if (held) return `${held.api} held`;
     if (this.states[index] === "PreparingRebalance") return "JoinGroup expected";
     if (this.states[index] === "CompletingRebalance") return "SyncGroup expected";
@@ -120,7 +133,7 @@ class GroupHistory {
 
   _takeMoments(document) {
     const strings = this._strings, columns = document.moments;
-    let position = 0, at = 0, number = 0;
+    let position = 0, at = 0, number = 0, next = 0;
     for (let index = 0; index < columns.position.length; index++) {
       position += columns.position[index]; at += columns.at[index]; number += columns.number[index];
       this.positions.push(position); this.times.push(at); this.numbers.push(number);
@@ -129,10 +142,11 @@ class GroupHistory {
       this.states.push(strings[columns.state[index]]);
       this.generationIds.push(columns.generation[index]);
       this.leaders.push(columns.leader[index] === OPEN ? null : strings[columns.leader[index]]);
-      this.sentences.push(columns.sentence[index]);
+      const pattern = document.patterns[columns.sentence[index]];
+      this.sentences.push({ pattern, values: columns.values.slice(next, (next += pattern[0])).map((each) => valueText(each, strings)) });
       this.events.push({ text: columns.event[index], strings });
       this.causes.push({ text: document.strings[columns.cause[index]], strings });
-      this.causeTexts.push(strings[columns.causeText[index]]);
+      this.causeTexts.push(this._phrases[columns.causeText[index]]);
       this.deadlineKinds.push(strings[columns.deadline[index]]);
     }
   }
@@ -170,7 +184,7 @@ class GroupHistory {
     this.rebalances = taken(this.rebalances, rebalances, (index) => ({ endedBy: strings[rebalances.endedBy[index]] }));
     this.deadlines = taken(this.deadlines, deadlines, (index) => ({
       kind: strings[deadlines.kind[index]], at: deadlines.at[index], member: strings[deadlines.member[index]],
-      follows: strings[deadlines.follows[index]],
+      follows: this._phrases[deadlines.follows[index]],
     }));
   }
 
@@ -182,7 +196,7 @@ class GroupHistory {
     for (const [topic, index, count] of columns.rows) {
       const row = this._row(this.rows, this._rowsByName, strings[topic], index);
       for (const end = next + count; next < end; next++) {
-        row.spans.push({ ...span(next), assigned: sets[columns.assigned[next]], owners: sets[columns.owners[next]] });
+        row.spans.push({ ...span(next), assigned: sets[columns.assigned[next]], owners: sets[columns.owners[next]], isRevoked: (columns.revoking[next] ?? OPEN) !== OPEN });
       }
     }
     this.rows.sort(byPartition);
@@ -225,13 +239,21 @@ class GroupHistory {
     };
   }
 
-  sentenceOf(index) { return shown(this.sentences[index]); }
+  sentenceOf(index) { return filledIn(this.sentences[index]); }
 
   /** The event of a moment as a value, its member ids whole. */
   eventOf(index) { return withStrings(this.events[index]); }
 
   /** The cause of a moment as a value; null if it is not recorded. */
   causeOf(index) { return this.causes[index].text ? withStrings(this.causes[index]) : null; }
+}
+
+/** The steps of each member of the consumer protocol, in the order of their positions. */
+function readSteps(columns, strings) {
+  const steps = columns.member.map((member, index) => ({
+    member: strings[member], position: columns.position[index], state: strings[columns.state[index]], epoch: columns.epoch[index],
+  }));
+  return groupedBy(steps, (each) => each.member);
 }
 
 function byPartition(one, other) {
@@ -242,6 +264,19 @@ function groupedBy(list, key) {
   const groups = new Map();
   for (const each of list) groups.has(key(each)) ? groups.get(key(each)).push(each) : groups.set(key(each), [each]);
   return groups;
+}
+
+/** The phrases of a document in the page's language. */
+function readPhrases({ phrases, patterns }, strings) {
+  return phrases.map(([number, ...values]) => filledIn({ pattern: patterns[number], values: values.map((each) => valueText(each, strings)) }));
+}
+
+/** A value of a sentence: the number of a string, or -1 - n for a whole number n. */
+function valueText(value, strings) { return value < 0 ? String(-1 - value) : strings[value]; }
+
+/** A pattern with its values, in the page's language. */
+function filledIn({ pattern: [, english, chinese], values }) {
+  return (language === "zh" ? chinese : english).replace(/\{(\d+)\}/g, (_, place) => values[place]);
 }
 
 /** JSON whose strings `\u0001N` stand for entries of a table, as a value. */

@@ -46,11 +46,12 @@ function showStatus(line, text, isWrong = false) {
   line.classList.toggle("wrong", isWrong);
 }
 
-/** Send something to the server; its refusal becomes an error. */
+/** Send something to the server; its refusal becomes an error, and so does what it cannot read as an answer. */
 async function posted(path, body) {
   const response = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ...body, language }) });
   const value = await response.json();
   if (!response.ok) throw new Error(value.error ?? `status ${response.status}`);
+  if (value.unreadable) throw new Error(value.unreadable);
   return value;
 }
 
@@ -88,6 +89,6 @@ function progressMarks({ question, task_solved }) {
     made.setAttribute("aria-label", word(name));
     return made;
   };
-  const answered = { right: ["✓", "good", "questionRight"], wrong: ["✗", "bad", "questionWrong"] }[question] ?? ["·", "open", "questionOpen"];
+  const answered = { right: ["✓", "good", "questionRight"], wrong: ["✗", "bad", "questionWrong"], skipped: ["–", "open", "questionSkipped"] }[question] ?? ["·", "open", "questionOpen"];
   return element("span", { className: "marks" }, mark(...answered), mark(...(task_solved ? ["✓", "good", "taskSolved"] : ["·", "open", "taskOpen"])));
 }

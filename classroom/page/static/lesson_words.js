@@ -14,7 +14,7 @@ Object.assign(WORDS.en, {
   noFile: "This task is a Python file on your disk. Write it, end this page with Ctrl-C, and name the file:",
   fileNote: "The file is read again at each run, and runs in a process of its own. The page sends no code.",
   printed: "The assignor printed", nextLesson: "Next lesson", previousLesson: "Previous lesson", lastLesson: "That was the last lesson.",
-  questionRight: "question answered right", questionWrong: "question answered wrong", questionOpen: "question open",
+  questionRight: "question answered right", questionWrong: "question answered wrong", questionSkipped: "question skipped", questionOpen: "question open",
   taskSolved: "task solved", taskOpen: "task open", done_of: "done", required: "Fill in every field.",
 });
 
@@ -31,6 +31,6 @@ Object.assign(WORDS.zh, {
   noFile: "这个任务是你磁盘上的一个 Python 文件。写好之后，用 Ctrl-C 结束本页面的服务，再指定该文件重新启动：",
   fileNote: "每次运行都会重新读取此文件，并在单独的进程中执行。页面不会发送任何代码。",
   printed: "assignor 的输出", nextLesson: "下一课", previousLesson: "上一课", lastLesson: "这是最后一课。",
-  questionRight: "问题答对", questionWrong: "问题答错", questionOpen: "问题未答",
+  questionRight: "问题答对", questionWrong: "问题答错", questionSkipped: "问题跳过", questionOpen: "问题未答",
   taskSolved: "任务完成", taskOpen: "任务未完成", done_of: "已完成", required: "请填写每一项。",
 });

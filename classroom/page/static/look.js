@@ -4,7 +4,7 @@
 // The colours of Okabe and Ito, in an order in which neighbours differ most; four patterns make 32 owners of them.
 const OWNER_COLORS = ["#56b4e9", "#e69f00", "#33b58e", "#f0e442", "#dd92b9", "#e8824a", "#9daedb", "#bdbdbd"];
 const STATE_COLORS = {
-  Empty: "empty", PreparingRebalance: "preparing", CompletingRebalance: "completing", Stable: "stable", Dead: "none",
+  Empty: "empty", PreparingRebalance: "preparing", CompletingRebalance: "completing", Assigning: "preparing", Reconciling: "completing", Stable: "stable", Dead: "none",
 };
 
 const look = {

@@ -80,6 +80,10 @@ class OwnershipPicture {
         pen.lineWidth = 1;
         frame(pen, left, top + gap, right, bottom);
       }
+    } else if (span.isRevoked) {
+      pen.fillStyle = gapFill(pen);
+      box(pen, left, (top + bottom) / 2, right, bottom);
+      if (this.row >= 13) this._name(pen, span, left, right, top, (top + bottom) / 2 + 4);
     } else if (span.owners.length > 1) {
       pen.strokeStyle = look.colors.danger;
       pen.lineWidth = 3;

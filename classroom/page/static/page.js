@@ -29,6 +29,7 @@ class Page {
     document.title = `${history.group} · regroup`;
     const missing = history.recorded.missing.map((each) => word(`missing ${each}`)), between = language === "zh" ? "、" : ", ";
     this.note.textContent = [missing.length ? `${word("notRecorded")}: ${missing.join(between)}.` : "", history.isTrimmed ? word("trimmed") : ""].join(" ");
+    this.legend.replaceChildren(...legendEntries(history.isConsumer));
     stage.show(history, position);
     this.sayAddress(position);
   }
@@ -91,7 +92,7 @@ class Page {
     if (location.hash !== address) setAddress(address);
     const waiting = history.rows.filter((row) => history.spanAt(row.spans, history.positions[cursor.index])?.owners.length === 0);
     const unowned = waiting.length ? ` ${word("noOwner")}: ${partitionsText(waiting)}.` : "";
-    const now = `${sinceText(history.times[cursor.index] - history.beganAt)}. ${history.sentenceOf(cursor.index)} ${history.states[cursor.index]}, ${word("generation")} ${history.generationIds[cursor.index]}.${unowned}`;
+    const now = `${sinceText(history.times[cursor.index] - history.beganAt)}. ${history.sentenceOf(cursor.index)} ${history.states[cursor.index]}, ${history.numberWord} ${history.generationIds[cursor.index]}.${unowned}`;
     if (!this.scrubber.isPlaying) this.said.textContent = now;
   }
 
@@ -150,9 +151,7 @@ class Page {
   }
 
   _legend() {
-    const entry = (className, name) => element("span", {}, element("i", { className: `swatch ${className}` }), word(name));
-    return element("p", { className: "legend" }, entry("join", "joinHeld"), entry("sync", "syncHeld"), entry("rebalance", "rebalance"),
-      entry("hatched", "gap"), entry("pale", "given"), entry("twice", "twoOwners"), entry("believed", "believedStrip"), entry("refused", "refused"));
+    return element("p", { className: "legend" }, ...legendEntries(false));
   }
 
   toggleTheme() {
@@ -206,6 +205,14 @@ class Page {
     names.forEach((name, index) => { actions[index + 1] = () => this.showView(name); });
     return actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   }
+}
+
+/** What the colours and lines of the pictures mean. */
+function legendEntries(isConsumer) {
+  const entry = (className, name) => element("span", {}, element("i", { className: `swatch ${className}` }), word(name));
+  const ofKind = isConsumer ? [entry("join", "revoking"), entry("sync", "waiting"), entry("rebalance", "reconciling"), entry("hatched", "revoked")]
+    : [entry("join", "joinHeld"), entry("sync", "syncHeld"), entry("rebalance", "rebalance")];
+  return [...ofKind, entry("hatched", "gap"), entry("pale", "given"), entry("twice", "twoOwners"), entry("believed", "believedStrip"), entry("refused", "refused")];
 }
 
 function setAddress(address) {

@@ -4,7 +4,7 @@
 const LOST = new Set(["request lost", "response lost", "closed"]);
 
 /** The exchanges of a document, in the order of their times. */
-function readExchanges(document, strings) {
+function readExchanges(document, strings, phrases) {
   const columns = document.exchanges;
   let at = 0;
   return columns.at.map((distance, index) => {
@@ -14,8 +14,8 @@ function readExchanges(document, strings) {
       at, arrivedAt: since("arrived"), lastAt: at + columns.last[index], answeredAt: since("answered"), sentAt: since("sent"),
       receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
       api: strings[columns.api[index]], error: strings[columns.error[index]], fate: strings[columns.fate[index]],
-      reason: strings[columns.reason[index]], count: columns.count[index],
-      isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
+      reason: phrases[columns.reason[index]], count: columns.count[index],
+      isHeldByRule: Boolean(columns.held[index]), isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
       generation: columns.generation[index], events: columns.events[index],
       request: columns.request[index] ?? "", response: columns.response[index] ?? "",
     };
@@ -45,13 +45,11 @@ function exchangesByLane(history) {
   return byMember;
 }
 
-const HELD_BY_RULE = /^fault rule: .*\b(hold|delay)\b/;
-
 /** For each lane the JoinGroups and SyncGroups that a fault rule held, for as long as the coordinator did not have them. */
 function ruleHeldByLane(history) {
   const found = new Map();
   for (const [number, exchanges] of history.exchangesByLane) {
-    const held = exchanges.filter(({ api, reason }) => (api === "JoinGroup" || api === "SyncGroup") && HELD_BY_RULE.test(reason));
+    const held = exchanges.filter(({ api, isHeldByRule }) => isHeldByRule && (api === "JoinGroup" || api === "SyncGroup"));
     if (held.length) found.set(number, held.map((each) => ruleHeld(history, each)));
   }
   return found;
@@ -101,13 +99,13 @@ function believers(views) {
 }
 
 /** The session deadlines of each member over time; null if there are none. */
-function readSessions(document, strings) {
+function readSessions(document, strings, phrases) {
   const columns = document.sessions;
   if (!columns) return null;
   const spans = columns.member.map((member, index) => ({
     member: strings[member], beganAt: columns.from[index][0], began: columns.from[index][1], until: columns.until[index], at: columns.at[index],
     kind: columns.at[index] === null ? "session" : strings[columns.kind[index]],
-    follows: columns.at[index] === null ? "" : strings[columns.follows[index]], uncertain: columns.uncertain[index],
+    follows: columns.at[index] === null ? "" : phrases[columns.follows[index]], uncertain: columns.uncertain[index],
   }));
   return groupedBy(spans, (each) => each.member);
 }

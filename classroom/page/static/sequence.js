@@ -2,7 +2,7 @@
 // The sequence: a lane for the coordinator and for each member, time to the right, held requests as bars.
 
 const MAX_ARROWS = 160;
-const END_NAMES = { "member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced" };
+const END_NAMES = { "member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced", "static-consumer-replaced": "replaced" };
 const DOTS = [
   [/^(rebalance-started|join-phase)/, "joinline"], [/^(generation|assignment)/, "syncline"],
   [/^(member-(left|removed)|append-(failed|timed))/, "danger"], [/^(coordinator-loaded|group-)/, "ink"],
@@ -121,7 +121,7 @@ class SequencePicture {
     for (const { span, left: from, right: to } of visibleSpans(history.heldByMember.get(lane.member) ?? [], axis)) {
       if (span.began < lane.began || (lane.ended !== null && span.began >= lane.ended)) continue;
       this._held(pen, span, from, Math.max(to, from + 4), top);
-      const kind = span.api === "JoinGroup" ? "joinline" : "syncline";
+      const kind = span.api === "JoinGroup" || span.api === "UNREVOKED_PARTITIONS" ? "joinline" : "syncline";
       if (axis.x(span.beganAt) >= axis.origin) arrows.push({ x: from, y: top + look.size(4), up: true, kind });
       const isAnswered = span.ended !== null && !(lane.ended === span.ended && lane.endedBy);
       if (isAnswered && to <= axis.origin + axis.width) arrows.push({ x: Math.max(to, from + 4), y: top + look.size(4), up: false, kind });
@@ -132,7 +132,7 @@ class SequencePicture {
   }
 
   _held(pen, span, left, right, top) {
-    const isJoin = span.api === "JoinGroup", gap = look.size(5);
+    const isJoin = span.api === "JoinGroup" || span.api === "UNREVOKED_PARTITIONS", gap = look.size(5);
     pen.fillStyle = isJoin ? look.colors.join : look.colors.sync;
     pen.strokeStyle = isJoin ? look.colors.joinline : look.colors.syncline;
     pen.lineWidth = 1;
@@ -218,7 +218,7 @@ class SequencePicture {
     useFont(pen, 11);
     const width = labelWidth(surface) - 14;
     pen.fillText(shortened(pen, word("state"), width), 10, ticks + states / 2);
-    pen.fillText(shortened(pen, word("generation"), width), 10, ticks + states + generations / 2);
+    pen.fillText(shortened(pen, history.numberWord, width), 10, ticks + states + generations / 2);
     pen.fillStyle = look.colors.ink;
     useFont(pen, 12, 600);
     pen.fillText(shortened(pen, word("coordinator"), width), 10, ticks + states + generations + look.size(13));

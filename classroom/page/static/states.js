@@ -4,6 +4,10 @@
 const STATE_PLACES = {
   Empty: [110, 80], PreparingRebalance: [390, 80], CompletingRebalance: [690, 80], Stable: [690, 290], Dead: [110, 290],
 };
+// Of a group of the consumer protocol, so that no line runs behind a state.
+const CONSUMER_PLACES = {
+  Empty: [110, 80], Assigning: [400, 80], Reconciling: [690, 200], Stable: [400, 290], Dead: [110, 290],
+};
 // On a narrow page the names stand in two lines, and the states closer together.
 const LAYOUTS = {
   wide: { box: [204, 58], view: "0 40 800 290", across: (x) => x, lines: (name) => [name] },
@@ -111,7 +115,8 @@ class StatesPicture {
   }
 
   _place(name, index) {
-    const [x, y] = STATE_PLACES[name] ?? [400 + 120 * Math.cos(index), 190 + 80 * Math.sin(index)];
+    const places = this.stage.history.isConsumer ? CONSUMER_PLACES : STATE_PLACES;
+    const [x, y] = places[name] ?? [400 + 120 * Math.cos(index), 190 + 80 * Math.sin(index)];
     return [this.layout.across(x), y];
   }
 

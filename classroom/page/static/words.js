@@ -43,6 +43,7 @@ const WORDS = {
     removedCount: "Members removed", rebalances: "Rebalances", rebalancing_ms: "Time in rebalances",
     longest_rebalance_ms: "Longest rebalance", unowned_partition_ms: "Partition time without an owner",
     longest_gap_ms: "Longest time without an owner", moved_partitions: "Partitions that moved", commits: "Commits",
+    groupEpoch: "Group epoch", revoked: "its owner has to give it up", revoking: "UNREVOKED_PARTITIONS", waiting: "UNRELEASED_PARTITIONS", reconciling: "target not reached",
     unowned: "partitions without an owner", needsTwo: "Open two stores to compare them: regroup view A.db B.db",
     actions: "Actions", difference: "Difference",
     keyPlay: "play or pause", keyStep: "step back, step", keyEnds: "first event, last event",
@@ -91,6 +92,7 @@ const WORDS = {
     removedCount: "被移除的成员", rebalances: "Rebalance 次数", rebalancing_ms: "Rebalance 总时长",
     longest_rebalance_ms: "最长的 rebalance", unowned_partition_ms: "分区无人拥有的累计时间",
     longest_gap_ms: "最长的无人拥有时间", moved_partitions: "更换拥有者的分区次数", commits: "提交次数",
+    groupEpoch: "Group epoch", revoked: "拥有者须交出", revoking: "UNREVOKED_PARTITIONS", waiting: "UNRELEASED_PARTITIONS", reconciling: "尚未到达目标分配",
     unowned: "无人拥有的分区", needsTwo: "打开两个 store 才能对比：regroup view A.db B.db",
     actions: "操作", difference: "差值",
     keyPlay: "播放或暂停", keyStep: "后退、前进一步", keyEnds: "第一个、最后一个事件",
@@ -100,7 +102,7 @@ const WORDS = {
   },
 };
 
-const language = new URLSearchParams(location.search).get("language") === "zh" ? "zh" : "en";
+const language = (new URLSearchParams(location.search).get("language") ?? globalThis.document?.documentElement.lang) === "zh" ? "zh" : "en";
 
 /** The label of this name in the page's language. */
 function word(name) {

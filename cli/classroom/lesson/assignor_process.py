@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.assignor_task import AssignorFailure, MadeUpCase, run_assignor_task
-from regroup.classroom.lessons.format.language import Language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.format.reading import at_line
 

@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.assignor_task import run_assignor_task
 from regroup.classroom.lessons.document import run_lesson
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson_numbers
 from regroup.classroom.lessons.picture import lesson_picture
-from regroup.classroom.lessons.questions import check_answer, question_kind, text_values
+from regroup.classroom.lessons.progress import Answered
+from regroup.classroom.lessons.questions import AnswerResult, check_answer, question_kind, skipped_answer
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
 from regroup.classroom.lessons.runs.conditions import ConditionResult
 from regroup.classroom.lessons.settings import SettingRefused, parse_setting, setting_hint
 from regroup.classroom.lessons.tasks import TaskResult, run_task
+from regroup.classroom.wording import since_text
 from regroup.cli.classroom.lesson.assignor_process import AssignorProcess
 from regroup.cli.classroom.lesson.phrases import answer_hint, phrase
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
@@ -33,7 +36,7 @@ MAX_LINE = 2_000
 class Keep(Protocol):
     """Keeps what was done."""
 
-    def __call__(self, *, is_right: bool | None = None, is_solved: bool = False) -> None: ...
+    def __call__(self, *, answered: Answered | None = None, is_solved: bool = False) -> None: ...
 
 
 class Ended(Exception):
@@ -86,20 +89,23 @@ class LessonDialogue:
                 names = ", ".join(self._run.plan.members)
                 self._say(answer_hint(question_kind(question), self._language, names))
                 continue
-            self._keep(is_right=result.is_right)
-            print()
-            self._say(self._phrase("right" if result.is_right else "wrong", answer=result.right_answer))
-            if result.because:
-                self._say(result.because)
-            self._say(result.explanation)
+            self._show_verdict(result)
             return
-        values = text_values(self._lesson, self._run, self._language)
-        self._say(self._phrase("skipped", answer=values["answer"]))
+        self._show_verdict(skipped_answer(self._lesson, self._run, self._language))
+
+    def _show_verdict(self, result: AnswerResult) -> None:
+        answered = Answered.of(result.is_right)
+        self._keep(answered=answered)
+        print()
+        self._say(self._phrase(answered.value, answer=result.right_answer))
+        if result.because:
+            self._say(result.because)
+        self._say(result.explanation)
 
     def _show_replay(self) -> None:
         self._heading(self._phrase("replay"))
         for line in replay_lines(self._lesson, self._run, self._language):
-            time = f"+{line.at_ms / 1000:.3f} s".rjust(TIME_WIDTH - 2) + "  "
+            time = since_text(line.at_ms).rjust(TIME_WIDTH - 2) + "  "
             for text in wrapped(line.text, " " * TIME_WIDTH, time):
                 print(text)
             if line.note:

@@ -4,8 +4,9 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.checking import lesson_problems
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.reading import InvalidLesson
 from regroup.classroom.lessons.library import (
     UnknownLesson,
@@ -69,7 +70,7 @@ def show_list(language: Language) -> int:
 
 
 def _marks(done: LessonProgress) -> str:
-    question = {None: "·", Answered.RIGHT: "✓", Answered.WRONG: "✗"}[done.question]
+    question = {None: "·", Answered.RIGHT: "✓", Answered.WRONG: "✗", Answered.SKIPPED: "–"}[done.question]
     return f"{question} {'✓' if done.task_solved else '·'}"
 
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from regroup.classroom.lessons.progress import Progress, ProgressDamaged, load_progress, save_progress
+from regroup.classroom.lessons.progress import Answered, Progress, ProgressDamaged, load_progress, save_progress
 from regroup.cli.terminal.output import print_error
 
 
@@ -22,11 +22,11 @@ def kept_progress() -> Progress:
         return Progress()
 
 
-def keep_progress(key: str, *, is_right: bool | None = None, is_solved: bool = False) -> None:
+def keep_progress(key: str, *, answered: Answered | None = None, is_solved: bool = False) -> None:
     """Keep what was done in the lesson with this key. Another terminal may have changed the file. Raises OSError."""
     progress = kept_progress()
-    if is_right is not None:
-        progress = progress.with_answer(key, is_right=is_right)
+    if answered is not None:
+        progress = progress.with_answer(key, answered)
     if is_solved:
         progress = progress.with_solved_task(key)
     save_progress(progress_path(), progress)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.runs.answers import AnswerKind
 
 PHRASES: Final[dict[str, tuple[str, str]]] = {
@@ -13,7 +13,7 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
     "task": ("Task", "任务"),
     "right": ("Right: {answer}.", "回答正确：{answer}。"),
     "wrong": ("Not so. The right answer: {answer}.", "不对。正确答案：{answer}。"),
-    "skipped": ("The right answer: {answer}.", "正确答案：{answer}。"),
+    "skipped": ("Skipped. The right answer: {answer}.", "已跳过。正确答案：{answer}。"),
     "solved": ("Solved.", "任务完成。"),
     "not solved": ("Not solved yet.", "还没有完成。"),
     "next": ("(Enter goes on)", "（按 Enter 继续）"),
@@ -29,8 +29,8 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
     "ended": ("Ended. What you have done is kept.", "已结束，进度已保存。"),
     "list": ("Lessons", "课程"),
     "list help": (
-        "regroup lesson 1 begins the first one. ✓ right or solved, ✗ answered wrong, · not yet.",
-        "regroup lesson 1 开始第一课。✓ 答对或完成，✗ 答错，· 还没有做。",
+        "regroup lesson 1 begins the first one. ✓ right or solved, ✗ answered wrong, – skipped, · not yet.",
+        "regroup lesson 1 开始第一课。✓ 答对或完成，✗ 答错，– 跳过，· 还没有做。",
     ),
     "columns": ("question task", "问题 任务"),
     "nothing left": ("That was the last lesson.", "这是最后一课。"),

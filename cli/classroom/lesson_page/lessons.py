@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.document import lesson_document, list_document
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import UnknownLesson, lesson, lesson_numbers
-from regroup.classroom.lessons.progress import LessonProgress
+from regroup.classroom.lessons.progress import Answered, LessonProgress
 from regroup.classroom.lessons.questions import question_kind, read_answer
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
-from regroup.classroom.lessons.settings import SettingRefused
+from regroup.classroom.lessons.settings import NoSuchSetting, SettingRefused
 from regroup.classroom.lessons.tasks import chosen_values
 from regroup.cli.classroom.lesson.dialogue import solution_lines
 from regroup.cli.classroom.lesson.keeping import keep_progress, kept_progress, progress_key
@@ -74,29 +75,37 @@ class PageLessons:
         return {"lines": list(solution_lines(taken.parts.task.right[0]))}
 
     async def answer(self, wanted: AnswerInput) -> Shown:
-        """The verdict on an answer, and the run. The first answer counts. Raises InvalidInput."""
+        """The verdict on an answer, and the run. The first answer counts.
+
+        An answer of another form than is asked for has the hint alone, as `unreadable`: a learner's slip is no error of
+        the page.
+        """
         taken, number = self._taken(wanted.lesson)
         if wanted.answer is not None:
             try:
                 read_answer(taken, wanted.answer)
             except UnreadableAnswer:
-                raise InvalidInput(self._hint(taken, Language(wanted.language))) from None
+                return {"unreadable": self._hint(taken, Language(wanted.language))}
         result = await self._run(
             AnswerJob(lesson=self._source(wanted.lesson), language=wanted.language, answer=wanted.answer)
         )
-        if result["is_right"] is not None:
-            await self._keep(taken, number, is_right=result["is_right"])
+        await self._keep(taken, number, answered=Answered.of(result["is_right"]))
         return result
 
     async def run_task(self, wanted: TaskInput) -> Shown:
-        """The result of a task with settings. Raises InvalidInput for values that a setting cannot have."""
+        """The result of a task with settings; `unreadable` says what a setting takes that was written in another form.
+
+        Raises InvalidInput for what the form of the task cannot send.
+        """
         taken, number = self._taken(wanted.lesson)
         if taken.parts.task.assignor is not None:
             raise InvalidInput("the task of this lesson is an assignor, and has no settings")
         try:
             chosen_values(taken, wanted.values, Language(wanted.language))
-        except SettingRefused as error:
+        except NoSuchSetting as error:
             raise InvalidInput(str(error)) from None
+        except SettingRefused as error:
+            return {"unreadable": str(error)}
         job = TaskJob(lesson=self._source(wanted.lesson), language=wanted.language, values=wanted.values)
         return await self._solved(taken, number, await self._run(job))
 
@@ -125,7 +134,7 @@ class PageLessons:
             await self._keep(taken, number, is_solved=True)
         return result
 
-    async def _keep(self, taken: Lesson, number: int | None, **done: bool) -> None:
+    async def _keep(self, taken: Lesson, number: int | None, **done: Any) -> None:
         await asyncio.to_thread(keep_progress, progress_key(taken.id, number), **done)
 
     def _taken(self, word: str) -> tuple[Lesson, int | None]:

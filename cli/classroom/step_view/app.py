@@ -62,6 +62,8 @@ class StepApp(App[None]):
         Binding("G", "jump('previous_rebalance')"),
         Binding("d", "jump('next_deadline')"),
         Binding("D", "jump('previous_deadline')"),
+        Binding("m", "message('next_message')"),
+        Binding("M", "message('previous_message')"),
         Binding("slash,colon", "ask_place"),
         Binding("o", "commits"),
         Binding("space", "play"),
@@ -116,8 +118,10 @@ class StepApp(App[None]):
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
 
     def action_step(self, steps: int) -> None:
+        """Go so many events on or back. From a message behind an event, one step back leads to this event."""
         self._stop()
-        self._go(self._walk.step(self.group.index, steps))
+        steps += self.group.message is not None and steps < 0
+        self._go(self._walk.step(self.group.index, steps) if steps else self.group.index)
 
     def action_first(self) -> None:
         self._stop()
@@ -137,6 +141,17 @@ class StepApp(App[None]):
             self._say(f"no {which} {names[what]}")
         else:
             self._go(found)
+
+    def action_message(self, where: str) -> None:
+        """Go to the next or previous recorded request or response, by the name of the method of `Walk`."""
+        self._stop()
+        found = getattr(self._walk, where)(self.group.index, self.group.message)
+        if found is not None:
+            self._go(self._walk.message(found).moment_index, message=found)
+        elif self.shown.has_exchanges:
+            self._say(f"no {where.partition('_')[0]} recorded request or response")
+        else:
+            self._say("requests and responses were not recorded")
 
     def action_ask_place(self) -> None:
         self._stop()
@@ -178,8 +193,9 @@ class StepApp(App[None]):
         self._go(self.group.index_at(position))
 
     def action_scroll_lists(self, rows: int) -> None:
-        view = self.shown.view
-        self._scroll = min(max(0, self._scroll + rows), max(len(view.members), len(view.partitions)))
+        view, sessions = self.shown.view, self.shown.sessions.deadlines
+        most = max(len(view.members), len(view.partitions), 3 * len(view.clocks) + len(sessions) + 1)
+        self._scroll = min(max(0, self._scroll + rows), most)
         self._draw()
 
     def action_event(self) -> None:
@@ -218,9 +234,9 @@ class StepApp(App[None]):
         if place.position is not None and not first <= place.position <= last:
             self._say(f"the events of this group are at positions {first} to {last}")
 
-    def _go(self, index: int) -> None:
-        """Show a moment of this group, and take the last message away."""
-        self.group.index, self._scroll, self._message = index, 0, ""
+    def _go(self, index: int, message: int | None = None) -> None:
+        """Show a moment of this group, or a recorded message behind it, and take the last word to the reader away."""
+        self.group.index, self.group.message, self._scroll, self._message = index, message, 0, ""
         self._draw()
 
     def _say(self, message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.sentences import assigned_text
 from regroup.classroom.timeline import ExchangeFate, TimelineExchange
+from regroup.classroom.walking import MessageStop
 from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.cli.store.events_text import clock_time
 from regroup.cli.terminal.text import printable_json
@@ -34,6 +35,30 @@ def heading(exchange: TimelineExchange) -> str:
     if exchange.fate is not ExchangeFate.ANSWERED:
         text += f", {exchange.fate}"
     return f"{text}: {exchange.reason}" if exchange.reason else text
+
+
+def message_sentence(stop: MessageStop) -> str:
+    """`JoinGroup of anna came.`, `The coordinator answered SyncGroup of ben with NONE, after 3 s.`"""
+    exchange = stop.exchange
+    what = f"{exchange.api} of {exchange.client_id or 'a client without a name'}"
+    because = f": {exchange.reason}" if exchange.reason else ""
+    if stop.is_response:
+        after = duration_text(max(0, stop.at_ms - exchange.at_ms))
+        lost = f"; the response was lost{because}" if exchange.fate is ExchangeFate.RESPONSE_LOST else ""
+        return f"The coordinator answered {what} with {exchange.error}, after {after}{lost}."
+    return f"{what} {'was sent and lost' + because if exchange.arrived_at_ms is None else 'came'}."
+
+
+def led_to(exchange: TimelineExchange) -> str:
+    """To which events a request led, by their positions."""
+    if not exchange.events:
+        return "led to no event"
+    first, last = exchange.events[0], exchange.events[-1]
+    return (
+        f"led to the event at position {first}"
+        if first == last
+        else f"led to the events at positions {first} to {last}"
+    )
 
 
 def request_line(exchange: TimelineExchange, messages: ExchangeMessages | None, names: MemberNames) -> str:

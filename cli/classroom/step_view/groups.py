@@ -3,6 +3,7 @@
 from bisect import bisect_right
 
 from regroup.classroom.incidents import incidents_of
+from regroup.classroom.languages import Language
 from regroup.classroom.moment_view import MomentViews
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import GroupTimeline, TimelineMoment
@@ -16,9 +17,17 @@ from regroup.cli.classroom.step_view.shown import Shown
 class SteppedGroup:
     """One group, and the moment at which the view stands in it."""
 
-    def __init__(self, timeline: GroupTimeline, read_messages: MessageReader | None = None) -> None:
+    def __init__(
+        self,
+        timeline: GroupTimeline,
+        read_messages: MessageReader | None = None,
+        language: Language = Language.ENGLISH,
+    ) -> None:
         self.timeline = timeline
+        self._language = language
         self.index = 0
+        self.message: int | None = None
+        """The number of the recorded message at which the view stands, behind the moment; None at the moment itself."""
         self._views = MomentViews(timeline)
         self._scrubber = Scrubber(timeline)
         self._most_members = max(len(moment.members) for moment in timeline.moments)
@@ -52,17 +61,21 @@ class SteppedGroup:
 
     def shown(self, *, hides_commits: bool = False) -> Shown:
         """The present moment. What is not of the group alone has the values that a view begins with."""
-        view = self._views[self.index]
-        exchange = self._exchanges.get(view.moment.position)
+        walk = self.walk(hides_commits=hides_commits)
+        stop = None if self.message is None else walk.message(self.message)
+        view = self._views.at(self.index, stop.at_ms if stop else None)
+        exchange = stop.exchange if stop else self._exchanges.get(view.moment.position)
         return Shown(
             timeline=self.timeline,
             view=view,
+            language=self._language,
             scrubber=self._scrubber,
-            walk=self.walk(hides_commits=hides_commits),
+            walk=walk,
+            stop=stop,
             hides_commits=hides_commits,
             most_members=self._most_members,
             exchange=exchange,
             messages=self._read_messages(exchange) if exchange and self._read_messages else None,
             incidents=self._incidents,
-            sessions=self._sessions.at(view.moment.position),
+            sessions=self._sessions.at(view.moment.position, view.at_ms),
         )

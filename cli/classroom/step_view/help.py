@@ -8,11 +8,13 @@ HELP: Final = """\
 page down, page up                   ten events
 g G     the next, the previous rebalance
 d D     the next, the previous deadline that ran out
+m M     the next, the previous recorded request or response, also between
+        events: the clocks run down to it
 : /     go to a position (120), a time since the start (90s), a UTC time
 o       pass over events about offsets, or show them again
 space   play and pause; + and - change the speed
 tab     the next group, at the same position of the store
-↑ ↓     scroll members and partitions
+↑ ↓     scroll members, partitions and clocks
 e       the event as JSON
 x       the request and the response as JSON, where they were recorded
 q       quit

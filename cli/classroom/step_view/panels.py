@@ -6,27 +6,36 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
-from regroup.classroom.moment_view import STATES, ClockAtMoment, MemberAtMoment, MemberPhase, MomentView
+from regroup.classroom.kinds import READERS, AnyGroupState
+from regroup.classroom.languages import Language
+from regroup.classroom.moment_view import ClockAtMoment, MemberAtMoment, MemberPhase, MomentView
+from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
+from regroup.classroom.phrases.phrase import in_language, phrase
 from regroup.classroom.timeline import ArmedDeadline, PartitionSpan
 from regroup.classroom.wording import MemberNames, listed, partitions_text
 from regroup.cli.classroom.step_view.cells import filled, fit, rule, window, wrap
 from regroup.cli.classroom.step_view.shown import Shown
 from regroup.cli.terminal.text import counted, printable
-from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.consumer_group import ConsumerGroupState
 from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState, MemberId
 from regroup.notation.partitions import format_ranges
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.explanation.sentences import NOT_RECORDED, duration_text
 
-STATE_ROWS: Final = 1 + len(STATES)
+STATE_ROWS: Final = 1 + max(len(each.states) for each in READERS.values())
 STATE_STYLES: Final = {
+    ConsumerGroupState.ASSIGNING: "yellow",
+    ConsumerGroupState.RECONCILING: "yellow",
     GroupState.STABLE: "green",
     GroupState.PREPARING_REBALANCE: "yellow",
     GroupState.COMPLETING_REBALANCE: "yellow",
 }
 PHASE_STYLES: Final = {
     MemberPhase.ASSIGNED: "green",
+    MemberPhase.STABLE: "green",
+    MemberPhase.UNREVOKED_PARTITIONS: "bold yellow",
+    MemberPhase.UNRELEASED_PARTITIONS: "bold yellow",
     MemberPhase.JOIN_EXPECTED: "bold yellow",
     MemberPhase.SYNC_EXPECTED: "bold yellow",
 }
@@ -36,12 +45,18 @@ PHASES: Final = {
     MemberPhase.JOIN_EXPECTED: "no JoinGroup yet",
     MemberPhase.SYNC_EXPECTED: "no SyncGroup yet",
     MemberPhase.ASSIGNED: "assigned",
+    MemberPhase.STABLE: "STABLE",
+    MemberPhase.UNREVOKED_PARTITIONS: "UNREVOKED",
+    MemberPhase.UNRELEASED_PARTITIONS: "UNRELEASED",
+    MemberPhase.UNKNOWN: "UNKNOWN",
+    MemberPhase.AWAY: "away",
 }
 LEADER: Final = "★"
 CLOCK_NAMES: Final = {
     DeadlineKind.JOIN_PHASE: "join phase",
     DeadlineKind.SYNC_PHASE: "sync phase",
     DeadlineKind.PENDING_JOIN: "member id",
+    DeadlineKind.REVOCATION: "revocation",
     DeadlineKind.LOG_APPEND: "log append",
 }
 WIDE_STATES: Final = 64
@@ -58,17 +73,18 @@ class PartitionRun(NamedTuple):
 
 
 def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
-    """The states of a classic group: the present one, the one before, and those that may follow."""
+    """The states of a group of its kind: the present one, the one before, and those that may follow."""
     view, present = shown.view, shown.view.moment.state
     move = view.last_move
     lines = [rule("State", width, f"{_short(move.before)} → {_short(move.after)}" if move else "")]
-    for state in STATES:
-        is_present = state is present
-        notes = ["before"] if move is not None and state is move.before else []
+    reader = READERS[view.moment.kind]
+    for state in reader.states:
+        is_present = state == present
+        notes = ["before"] if move is not None and state == move.before else []
         notes += ["may follow"] if state in view.may_follow else []
         if is_present:
-            age_ms = view.moment.at_ms - view.state_since.at_ms
-            is_new = view.state_since.position == view.moment.position
+            age_ms = view.at_ms - view.state_since.at_ms
+            is_new = view.state_since.position == view.moment.position and not age_ms
             notes = ["from now on" if is_new else f"for {_time_text(age_ms)}"]
         mark = "▶" if is_present else "›" if notes[-1:] == ["may follow"] else " "
         line = Text.assemble((f" {mark}", "bold" if is_present else "dim"))
@@ -77,12 +93,15 @@ def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
         line.append(", ".join(notes), style="bold" if is_present else "dim")
         if width >= WIDE_STATES:
             line.truncate(WIDE_STATES - 20, overflow="ellipsis", pad=True)
-            line.append(f"→ {', '.join(_short(each) for each in STATES if each in TRANSITIONS[state])}", style="dim")
+            line.append(
+                f"→ {', '.join(_short(each) for each in reader.states if each in reader.transitions[state])}",
+                style="dim",
+            )
         lines.append(line)
     return filled(lines, width, height)
 
 
-def _short(state: GroupState) -> str:
+def _short(state: AnyGroupState) -> str:
     """`Preparing` for `PreparingRebalance`."""
     return state.removesuffix("Rebalance")
 
@@ -99,10 +118,10 @@ def _time_text(length_ms: int) -> str:
 def member_panel(shown: Shown, width: int, height: int) -> list[Text]:
     """What each member does, and what it owns. Those that the event names are marked, and stand within the window."""
     view, moment = shown.view, shown.view.moment
-    notes = [f"gen {moment.generation_id}"]
+    notes = [f"{'epoch' if view.is_of_consumer_protocol else 'gen'} {moment.generation_id}"]
     if view.generation is not None and view.generation.protocol_name:
         notes.append(view.generation.protocol_name)
-    if len(", ".join(notes)) < width // 2 - 3:
+    if len(", ".join(notes)) < width // 2 - 3 and not view.is_of_consumer_protocol:
         notes.append(f"{LEADER} leads")
     named = set(view.changed_members)
     first = next((index for index, each in enumerate(view.members) if each.lane.member_id in named), 0)
@@ -150,17 +169,20 @@ def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
     if not rows:
         others.insert(0, Text("   no deadline of a phase runs", style="dim"))
     room = height - 1
-    spare = room - len(rows) - min(len(others), 2)
-    lines = [rule("Clocks", width, "sessions by member" if sessions.deadlines else "")]
+    spare = room - len(rows) - len(others)
+    lines: list[Text] = []
     for row, clock in zip(rows, clocks, strict=True):
-        follows = wrap(f"then {clock.deadline.follows}", width - 3, max(0, spare))
+        follows = wrap(_follows_line(clock.deadline, shown.language), width - 3, max(1, spare))
         spare -= len(follows)
         lines += [row, *(Text(f"   {line}", style="dim") for line in follows)]
-    lines += others
-    if len(lines) > height:
-        more = len(lines) - height + 1
-        lines[height - 1 :] = [Text(f"   and {more} more", style="dim")]
-    return filled(lines, width, height)
+    seen, more = window([*lines, *others], room, shown.scroll)
+    return filled(
+        [rule("Clocks", width, "sessions by member" if sessions.deadlines else ""), *seen, *more], width, height
+    )
+
+
+def _follows_line(deadline: ArmedDeadline, language: Language) -> str:
+    return in_language(phrase("then", what=known_text(deadline.follows, FOLLOWS)), language)
 
 
 def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
@@ -172,7 +194,7 @@ def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
 
 def _session_line(shown: Shown, deadline: ArmedDeadline, width: int) -> Text:
     """`≥` stands before what may be more, inside a run of heartbeats whose times are not all known."""
-    left_ms = max(0, deadline.at_ms - shown.view.moment.at_ms)
+    left_ms = max(0, deadline.at_ms - shown.view.at_ms)
     left = f"{'≥ ' if deadline.uncertain_ms else ''}{_time_text(left_ms)} left"
     timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
     if deadline.kind is DeadlineKind.SESSION:

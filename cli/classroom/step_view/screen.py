@@ -5,9 +5,11 @@ from typing import Final
 from rich.text import Text
 
 from regroup.classroom.incidents import Incident
+from regroup.classroom.languages import Language
+from regroup.classroom.wording import since_text
 from regroup.cli.classroom.step_view.cells import beside, filled, fit, rule, wrap
 from regroup.cli.classroom.step_view.event import cause_line, sentence
-from regroup.cli.classroom.step_view.exchange import heading, request_line, response_line
+from regroup.cli.classroom.step_view.exchange import heading, led_to, message_sentence, request_line, response_line
 from regroup.cli.classroom.step_view.panels import (
     STATE_ROWS,
     clock_panel,
@@ -25,9 +27,10 @@ KEYS: Final = (
     (":", "go to", 0),
     ("space", "play", 0),
     ("tab", "group", 100),
+    ("m", "message", 104),
     ("e", "event", 0),
     ("x", "exchange", 90),
-    ("o", "commits", 116),
+    ("o", "commits", 128),
     ("?", "help", 0),
     ("q", "quit", 0),
 )
@@ -64,7 +67,7 @@ def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
         _heading(shown, width),
         *beside(state_panel(shown, left, STATE_ROWS), clock_panel(shown, right, STATE_ROWS)),
         *beside(member_panel(shown, left, lower), partition_panel(shown, right, lower)),
-        *_event(shown, width, EVENT_ROWS),
+        *(_event if shown.stop is None else _message)(shown, width, EVENT_ROWS),
         *_near(shown, width, near_rows),
         *_exchange(shown, width, exchange_rows),
     ]
@@ -74,11 +77,12 @@ def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
 def _heading(shown: Shown, width: int) -> Text:
     timeline, moment = shown.timeline, shown.view.moment
     numbers = f" group {shown.group_number} of {shown.groups}" if shown.groups > 1 else ""
-    since = (moment.at_ms - timeline.began.at_ms) / 1000
-    day = f"{date_of(moment.at_ms)} " if width >= WIDTH_WITH_DATE else ""
+    at_ms = shown.view.at_ms
+    since = since_text(at_ms - timeline.began.at_ms)
+    day = f"{date_of(at_ms)} " if width >= WIDTH_WITH_DATE else ""
     right = (
         f"event {shown.view.index + 1} of {len(timeline.moments)} · position {moment.position} · "
-        f"{day}{clock_time(moment.at_ms)} UTC · +{since:.3f} s "
+        f"{day}{clock_time(at_ms)} UTC · {since} "
     )
     room = max(8, width - len(right) - 2)
     return Text(
@@ -89,8 +93,8 @@ def _heading(shown: Shown, width: int) -> Text:
 def _event(shown: Shown, width: int, rows: int) -> list[Text]:
     moment = shown.view.moment
     incidents = shown.incidents_after(shown.view.index)
-    cause = cause_line(moment, shown.names)
-    said = wrap(sentence(moment, shown.names), width - 4, rows - 2 - bool(incidents))
+    cause = cause_line(moment, shown.names, shown.language)
+    said = wrap(sentence(moment, shown.names, shown.language), width - 4, rows - 2 - bool(incidents))
     lines = [
         rule(f"Event {moment.event_number}: {moment.type}", width, f"coordinator epoch {moment.coordinator_epoch}"),
         *(Text(f"   {line}", style="bold") for line in said),
@@ -98,13 +102,25 @@ def _event(shown: Shown, width: int, rows: int) -> list[Text]:
     ]
     if incidents:
         more = f" (and {len(incidents) - 1} more)" if len(incidents) > 1 else ""
-        lines.append(_incident(incidents[0], width, more))
+        lines.append(_incident(incidents[0], shown.language, width, more))
     return filled(lines, width, rows)
 
 
-def _incident(incident: Incident, width: int, more: str = "") -> Text:
+def _message(shown: Shown, width: int, rows: int) -> list[Text]:
+    """What a recorded message does between two events."""
+    assert shown.stop is not None
+    moment = shown.view.moment
+    lines = [
+        rule("Response" if shown.stop.is_response else "Request", width, f"after event {moment.event_number}"),
+        *(Text(f"   {line}", style="bold") for line in wrap(message_sentence(shown.stop), width - 4, rows - 2)),
+        Text(f"   {led_to(shown.stop.exchange)}", style="cyan"),
+    ]
+    return filled(lines, width, rows)
+
+
+def _incident(incident: Incident, language: Language, width: int, more: str = "") -> Text:
     """A request that went wrong between this event and the next."""
-    text = fit(f"{clock_time(incident.at_ms)}  {incident.text}", width - 4 - len(more)).rstrip()
+    text = fit(f"{clock_time(incident.at_ms)}  {incident.text_in(language)}", width - 4 - len(more)).rstrip()
     return Text(f" ! {text}{more}", style="red")
 
 
@@ -117,11 +133,11 @@ def _near(shown: Shown, width: int, rows: int) -> list[Text]:
     for index in shown.walk.around(shown.view.index, 2 * rows):
         is_here = index == shown.view.index
         here = len(lines) if is_here else here
-        text = f"{clock_time(moments[index].at_ms)}  {sentence(moments[index], shown.names)}"
+        text = f"{clock_time(moments[index].at_ms)}  {sentence(moments[index], shown.names, shown.language)}"
         line = Text(" ▶ " if is_here else "   ")
         line.append(fit(text, width - 4))
         line.stylize("bold" if is_here else "dim")
-        lines += [line, *(_incident(each, width) for each in shown.incidents_after(index))]
+        lines += [line, *(_incident(each, shown.language, width) for each in shown.incidents_after(index))]
     first = min(max(0, here - (rows - 1) // 2), max(0, len(lines) - rows + 1))
     return filled([rule("Before and after", width), *lines[first : first + rows - 1]], width, rows)
 

@@ -5,11 +5,12 @@ from bisect import bisect_left
 import msgspec
 
 from regroup.classroom.incidents import Incident
+from regroup.classroom.languages import Language
 from regroup.classroom.moment_view import MomentView
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionsAtMoment
 from regroup.classroom.timeline import GroupTimeline, TimelineExchange
-from regroup.classroom.walking import Walk
+from regroup.classroom.walking import MessageStop, Walk
 from regroup.classroom.wording import MemberNames
 from regroup.cli.classroom.step_view.scrubber import Scrubber
 
@@ -19,6 +20,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     timeline: GroupTimeline
     view: MomentView
+    language: Language = Language.ENGLISH
+    """Of the sentences; the headings are in English."""
     scrubber: Scrubber
     walk: Walk
     most_members: int = 0
@@ -26,8 +29,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     group_number: int = 1
     """Its number among the groups of the store, from 1."""
     groups: int = 1
+    stop: MessageStop | None = None
+    """The recorded message behind the event at which the view stands; None at the event itself."""
     exchange: TimelineExchange | None = None
-    """The exchange that led to the event, if it was recorded."""
+    """The exchange of that message, or the one that led to the event, if it was recorded."""
     messages: ExchangeMessages | None = None
     """Its request and response; None without an exchange, and if the store could not be read."""
     incidents: tuple[Incident, ...] = ()
@@ -56,7 +61,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> MemberNames:
-        return MemberNames(self.timeline.names)
+        return MemberNames(self.timeline.names_of_ids)
 
 
 def _at_ms(incident: Incident) -> int:

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat and ConsumerGroupDescribe."""
+"""Handlers of ConsumerGroupHeartbeat and ConsumerGroupDescribe, the requests of the consumer protocol (KIP-848)."""
 
 from collections.abc import Iterable
 
@@ -25,11 +25,12 @@ from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import TurnQueue, Turns
 
 _CLIENT_CHOOSES_MEMBER_ID = 1
-"""Version in which a member chooses its id (KIP-1082)."""
+"""ConsumerGroupHeartbeat version since which a member chooses its own member id (KIP-1082)."""
 
 
 class ConsumerGroupApis:
-    """Turns requests into commands, which carry the present topics, and starts the search for patterns."""
+    """Turns ConsumerGroupHeartbeat and ConsumerGroupDescribe into commands, which carry the present topics. Starts the
+    search for topics that match subscribed patterns."""
 
     def __init__(self, state: ClusterState, groups: BrokerGroups, turns: TurnQueue) -> None:
         self._state = state
@@ -43,7 +44,8 @@ class ConsumerGroupApis:
         }
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, exchange: Exchange) -> None:
-        """A client before v1 gets its member id here. A due search for patterns begins after the response."""
+        """Submit a ConsumerGroupHeartbeat. A new member before v1 gets its member id here. A search for topics that
+        match patterns, if one is due, begins after the response."""
         regex, group_id = request.subscribed_topic_regex, request.group_id
         requires_member_id = exchange.version >= _CLIENT_CHOOSES_MEMBER_ID
         needs_id = not requires_member_id and not request.member_id
@@ -76,7 +78,8 @@ class ConsumerGroupApis:
         self._groups.submit(command, on_response, exchange.cause)
 
     def describe(self, request: ConsumerGroupDescribeRequest, exchange: Exchange) -> Turns:
-        """A group that is named twice is described twice; the empty id is no group's."""
+        """Describe groups of the consumer protocol. A group that is named twice is described twice; no group has the
+        empty id."""
         group_ids = request.group_ids
 
         def complete(group_id: str, groups: dict[str, DescribedConsumerGroup]) -> DescribedConsumerGroup:
@@ -99,7 +102,7 @@ class ConsumerGroupApis:
 
 
 def owned_partitions(topics: Iterable[ConsumerGroupTopicPartitions]) -> dict[str, tuple[int, ...]]:
-    """The partitions that a member reports, by topic id; a request may name a topic twice."""
+    """The partitions that a member reports as owned in its heartbeat, by topic id. A request may name a topic twice."""
     owned: dict[str, dict[int, None]] = {}
     for topic in topics:
         owned.setdefault(topic_id_text(topic.topic_id), {}).update(dict.fromkeys(topic.partitions))

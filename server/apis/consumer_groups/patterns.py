@@ -1,4 +1,6 @@
-"""The search for topics that match the patterns of groups, after a heartbeat has been answered."""
+"""The search for topics that match the patterns (regular expressions) to which groups subscribe. It runs after the
+heartbeat has been answered.
+"""
 
 from typing import Final
 
@@ -18,17 +20,20 @@ _SEARCH = Cause(internal="the search for topics that match patterns")
 
 
 class PatternSearch:
-    """Searches the topics for the patterns of one group at a time, in turns with other work."""
+    """Searches for the topics that match the patterns of a group, in turns with other work. A group has one search at a
+    time."""
 
     def __init__(self, state: ClusterState, groups: BrokerGroups, turns: TurnQueue) -> None:
         self._state = state
         self._groups = groups
         self._turns = turns
         self._searched: dict[str, None] = {}
-        """Groups whose patterns are being searched: one search at a time for each."""
+        """Ids of the groups for which a search is running; a group has at most one search at a time. Used as an ordered
+        set."""
 
     def error_of(self, group_id: str, regex: str) -> str | None:
-        """Why a pattern is none. One that the group has already is not compiled again."""
+        """Why `regex` is not a valid pattern, as text; None if it is valid. A pattern that the group has already is not
+        compiled again."""
         consumer = self._groups.group(group_id).consumer
         if consumer is not None and regex in consumer.regex_subscriptions:
             return None
@@ -39,7 +44,7 @@ class PatternSearch:
         return None
 
     def search_if_due(self, group_id: str) -> None:
-        """Begin a search if the group's patterns are to be resolved now."""
+        """Begin a search if the group has patterns that must be compared with the topics now."""
         group = self._groups.group(group_id)
         if group.consumer is None or not group.consumer.regex_subscriptions or group_id in self._searched:
             return
@@ -50,7 +55,8 @@ class PatternSearch:
             self._turns.run(self._search(group_id, regexes), self._fail)
 
     def _search(self, group_id: str, regexes: tuple[str, ...]) -> Turns:
-        """The topics are those of the beginning."""
+        """Compare the patterns with all topics that exist when the search begins, in turns, and submit the result as
+        ResolveRegexes."""
         topics, found = self._state.topics_image, dict[str, tuple[str, ...]]()
         names = sorted(topics.by_name)
         try:
@@ -73,7 +79,8 @@ class PatternSearch:
 
 
 def compiled_or_none(regex: str) -> CompiledPattern | None:
-    """A pattern of a store that another machine has written may be none for this one: it matches nothing."""
+    """The compiled pattern, or None if this machine cannot compile it, so that it matches no topic. A store that
+    another machine has written may hold such a pattern."""
     try:
         return compile_pattern(regex)
     except InvalidPattern:

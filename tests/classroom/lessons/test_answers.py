@@ -2,7 +2,8 @@
 
 import pytest
 
-from regroup.classroom.lessons.format.language import Language, Translations, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import Translations, filled_in, in_language
 from regroup.classroom.lessons.questions import is_close, parse_choice
 from regroup.classroom.lessons.runs.answers import (
     AnswerKind,

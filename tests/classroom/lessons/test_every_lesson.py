@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.checking import lesson_problems, lesson_texts
 from regroup.classroom.lessons.document import (
     answer_document,
@@ -17,10 +18,10 @@ from regroup.classroom.lessons.document import (
     solve_lesson,
     task_document,
 )
-from regroup.classroom.lessons.format.language import Language, Translations, in_language, names_in
+from regroup.classroom.lessons.format.language import Translations, in_language, names_in
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers, lesson_sources
-from regroup.classroom.lessons.progress import Progress
+from regroup.classroom.lessons.progress import Answered, Progress
 from regroup.classroom.lessons.questions import check_answer, question_kind, right_answer_text, right_options
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.run import MAX_CALLBACKS, LessonRun
@@ -156,7 +157,7 @@ def test_answers_and_tasks_can_be_computed_in_another_process() -> None:
 
 
 def test_the_list_has_every_lesson_with_what_was_done() -> None:
-    progress = Progress().with_answer(lesson(1).id, is_right=False).with_solved_task(lesson(2).id)
+    progress = Progress().with_answer(lesson(1).id, Answered.WRONG).with_solved_task(lesson(2).id)
     listed = list_document(progress, Language.CHINESE)
     assert [each["number"] for each in listed] == list(lesson_numbers())
     assert [each["question"] for each in listed[:2]] == ["wrong", None]

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.document import run_lesson
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.replay import replay_lines
 

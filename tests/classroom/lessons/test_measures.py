@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.document import recorded_timeline, run_lesson
-from regroup.classroom.lessons.format.language import Language
 from regroup.classroom.lessons.format.parts import Measure, Milliseconds, MomentSelector, RunCondition
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.runs.conditions import check_condition, condition_holds, measure_text

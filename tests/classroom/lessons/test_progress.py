@@ -15,16 +15,21 @@ from regroup.classroom.lessons.progress import (
 
 
 def test_the_first_answer_counts_and_a_solved_task_stays_solved() -> None:
-    progress = Progress().with_answer("one", is_right=False).with_answer("one", is_right=True).with_solved_task("two")
+    progress = Progress().with_answer("one", Answered.WRONG).with_answer("one", Answered.RIGHT).with_solved_task("two")
     assert progress.of("one").question is Answered.WRONG
-    assert progress.with_answer("two", is_right=True).of("two").task_solved
+    assert progress.with_answer("two", Answered.RIGHT).of("two").task_solved
     assert progress.of("three") == Progress().of("three")
+
+
+def test_an_answer_after_a_skipped_question_does_not_count() -> None:
+    progress = Progress().with_answer("one", Answered.of(None)).with_answer("one", Answered.of(True))
+    assert progress.of("one").question is Answered.SKIPPED
 
 
 def test_saved_progress_is_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "state" / "regroup" / "lessons.json"
     assert load_progress(path) == Progress()
-    saved = Progress().with_answer("one", is_right=True)
+    saved = Progress().with_answer("one", Answered.RIGHT)
     save_progress(path, saved)
     save_progress(path, saved.with_solved_task("one"))
     assert load_progress(path) == saved.with_solved_task("one")

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from regroup.classroom.lessons.chinese import SENTENCES, STEPS, chinese_reason, chinese_step
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.chinese import STEPS, chinese_step
 from regroup.classroom.lessons.document import run_lesson
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.picture import lesson_picture
 from regroup.classroom.lessons.replay import EVENT_TEXTS, OTHER_TEXTS, replay_lines
 from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS
 from regroup.classroom.lessons.runs.run import run_scenario
-from regroup.classroom.sentences import SENTENCES as ENGLISH_SENTENCES
 from regroup.coordinator.serialization import EVENT_TYPES
 from regroup.lab.plan.scenario_files import scenario, scenario_names
 from regroup.lab.plan.steps import parse_step
@@ -20,8 +20,7 @@ from tests.classroom.lessons.files import small_lesson
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
-def test_every_event_with_an_english_sentence_has_a_chinese_one() -> None:
-    assert set(SENTENCES) == set(ENGLISH_SENTENCES)
+def test_every_moment_that_a_replay_can_have_has_a_text_of_its_own() -> None:
     assert set(EVENT_TEXTS) <= set(EVENT_TYPES)
     assert set(OTHER_TEXTS) == set(OTHER_MOMENTS)
 
@@ -53,15 +52,10 @@ def test_every_translated_step_is_one_that_a_scenario_can_have() -> None:
         assert CHINESE.search(chinese_step(sentence)), sentence
 
 
-def test_reasons_are_translated_and_others_stay() -> None:
-    assert chinese_reason("session timeout of 10000 ms expired") == "10000 ms 的 session timeout 已到"
-    assert chinese_reason("something else.") == "something else"
-
-
 def test_the_replay_has_steps_sentences_and_notes_in_the_order_of_time() -> None:
-    lesson = small_lesson()
-    run = run_lesson(lesson)
-    lines = replay_lines(lesson, run, Language.ENGLISH)
+    taken = small_lesson()
+    run = run_lesson(taken)
+    lines = replay_lines(taken, run, Language.ENGLISH)
     assert [line.text for line in lines if line.is_step] == [
         "The scenario: anna joins.", "The scenario: ben joins.", "The scenario: ben crashes.",
     ]  # fmt: skip
@@ -71,10 +65,21 @@ def test_the_replay_has_steps_sentences_and_notes_in_the_order_of_time() -> None
     assert [line.position for line in lines] == sorted(line.position for line in lines)
 
 
+def test_the_end_of_the_group_is_said_last_and_with_the_last_time() -> None:
+    """In lesson 12 a process is refused after the last event of the group."""
+    taken = lesson(12)
+    run = run_lesson(taken)
+    for language, words in ((Language.ENGLISH, "At the end the group"), (Language.CHINESE, "最后，group")):
+        lines = replay_lines(taken, run, language)
+        assert [index for index, line in enumerate(lines) if line.text.startswith(words)] == [len(lines) - 1]
+        assert [line.at_ms for line in lines] == sorted(line.at_ms for line in lines)
+        assert lines[-1].at_ms > run.since_start_ms(run.timeline.last.at_ms)
+
+
 def test_the_picture_has_the_times_of_the_replay() -> None:
-    lesson = small_lesson()
-    run = run_lesson(lesson)
-    replayed = {f"{line.at_ms / 1000:.3f}" for line in replay_lines(lesson, run, Language.ENGLISH)}
+    taken = small_lesson()
+    run = run_lesson(taken)
+    replayed = {f"{line.at_ms / 1000:.3f}" for line in replay_lines(taken, run, Language.ENGLISH)}
     for language in Language:
         lines = lesson_picture(run, language)
         times = re.findall(r"^ *\+(\d+\.\d{3})  ", "\n".join(lines), re.MULTILINE)
@@ -87,10 +92,10 @@ def test_the_picture_has_the_times_of_the_replay() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_of_the_lab_can_be_replayed_in_both_languages(name: str) -> None:
-    lesson, plan = small_lesson(), scenario(name)
+    taken, plan = small_lesson(), scenario(name)
     run = run_scenario(plan, "lab")
     for language in Language:
-        lines = replay_lines(lesson, run, language)
+        lines = replay_lines(taken, run, language)
         assert lines
         assert all(line.text for line in lines)
         lesson_picture(run, language)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.parts import Setting
 from regroup.classroom.lessons.settings import (
     SettingRefused,

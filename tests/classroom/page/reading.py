@@ -1,5 +1,6 @@
 """Reads documents of the page, in separate code: spans with whole positions, and member ids in place of numbers."""
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -31,6 +32,13 @@ def whole(differences: list[int]) -> list[int]:
 
 def strings_of(document: dict[str, Any], numbers: list[int]) -> list[str | None]:
     return [None if number == OPEN else document["strings"][number] for number in numbers]
+
+
+def texts_of(document: dict[str, Any], number: int, values: list[int]) -> list[str]:
+    """A sentence in each language, of the number of its pattern and its values."""
+    _, *texts = document["patterns"][number]
+    written = [document["strings"][value] if value >= 0 else str(-1 - value) for value in values]
+    return [re.sub(r"\{(\d+)\}", lambda match: written[int(match[1])], text) for text in texts]
 
 
 def ownership_of(document: dict[str, Any]) -> Iterator[tuple[str, int, ReadSpan, tuple[str, ...], tuple[str, ...]]]:

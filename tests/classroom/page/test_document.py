@@ -9,15 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.kinds import READERS, reconciliation_of
+from regroup.classroom.languages import Language
 from regroup.classroom.page.document import armed_spans, encoded_document, state_machine
 from regroup.classroom.page.totals import totals_of
+from regroup.classroom.phrases.phrase import in_language
+from regroup.classroom.sentences import cause_phrase, moment_sentence
 from regroup.classroom.timeline import GroupTimeline, Point
+from regroup.classroom.wording import MemberNames
 from regroup.coordinator import events as e
-from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.coordinator.group import GroupKind
+from tests.classroom.consumer_histories import GROUP_ID, random_history
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import generation_of, records_of
-from tests.classroom.page.reading import ReadSpan, ownership_of, spans_of, strings_of, whole
+from tests.classroom.page.reading import ReadSpan, ownership_of, spans_of, strings_of, texts_of, whole
 
+STEP_COLUMNS = ("member", "position", "state", "epoch")
 SEEDS = st.integers(1, 400)
 
 
@@ -118,6 +125,23 @@ def test_events_are_json_with_decoded_subscriptions_and_assignments() -> None:
     assert "at_ms" not in joined
 
 
+@settings(max_examples=3)
+@given(SEEDS)
+def test_a_document_has_each_sentence_and_cause_in_both_languages(seed: int) -> None:
+    for timeline in drawn_timelines(seed):
+        document, names = document_of(timeline), MemberNames(timeline.names)
+        phrases = [texts_of(document, number, values) for number, *values in document["phrases"]]
+        moments, values = document["moments"], iter(document["moments"]["values"])
+        for index, moment in enumerate(timeline.moments):
+            number = moments["sentence"][index]
+            texts = texts_of(document, number, [next(values) for _ in range(document["patterns"][number][0])])
+            assert texts == [moment_sentence(moment, names, language) for language in Language]
+            if moment.cause is not None:
+                said = cause_phrase(moment.cause)
+                assert phrases[moments["causeText"][index]] == [in_language(said, each) for each in Language]
+        assert next(values, None) is None
+
+
 def test_bytes_of_another_protocol_stay_base64() -> None:
     events = generation_of("a", assignments={"a": b"\xff\x00x"}, protocol_type="other")
     document = document_of(timeline_of("made", records_of(events)))
@@ -132,12 +156,34 @@ def test_a_text_that_looks_like_a_reference_is_not_taken_for_one() -> None:
     assert [document["strings"][int(each[1:])] for each in reasons] == ["\x010", "\x01"]
 
 
-def test_the_state_machine_is_the_table_of_the_coordinator() -> None:
-    drawn = state_machine()
-    assert set(drawn["transitions"]) == {
-        (before, after) for before, allowed in TRANSITIONS.items() for after in allowed
-    }
-    assert set(drawn["states"]) == set(TRANSITIONS)
+@pytest.mark.parametrize("kind", GroupKind)
+def test_the_state_machine_is_the_table_of_the_coordinator(kind: GroupKind) -> None:
+    drawn, table = state_machine(kind), READERS[kind].transitions
+    assert set(drawn["transitions"]) == {(before, after) for before, allowed in table.items() for after in allowed}
+    assert set(drawn["states"]) == set(table)
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 10_000))
+def test_a_document_has_the_states_and_epochs_of_members_and_what_they_have_to_give_up(seed: int) -> None:
+    timeline = timeline_of(GROUP_ID, random_history(seed))
+    document = document_of(timeline)
+    assert document["kind"] == timeline.kind
+    steps = document["steps"]
+    for moment in timeline.moments:
+        for member_id in moment.members:
+            member = reconciliation_of(timeline.member_at(member_id, moment.position))
+            assert member is not None
+            last = [
+                (document["strings"][state], epoch)
+                for name, position, state, epoch in zip(*(steps[each] for each in STEP_COLUMNS), strict=True)
+                if document["strings"][name] == member_id and position <= moment.position
+            ][-1]
+            assert last == ("away" if member.is_away else member.state.name, member.epoch)
+    owned, sets = document["ownership"], document["ownership"]["sets"]
+    found = [[] if each < 0 else [document["strings"][number] for number in sets[each]] for each in owned["revoking"]]
+    expected = [list(span.revoking) for spans in timeline.ownership.values() for span in spans]
+    assert found == (expected if any(expected) else [])
 
 
 def test_each_deadline_runs_from_the_event_that_armed_it() -> None:

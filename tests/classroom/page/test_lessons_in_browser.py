@@ -124,6 +124,25 @@ async def test_a_refusal_is_said_and_the_form_stays(served: ServedLessons, open_
 
 
 @pytest.mark.slow
+async def test_a_slip_is_answered_with_the_form_that_is_expected_and_no_error(
+    served: ServedLessons, open_page: OpenPage
+) -> None:
+    """`open_page` fails a test in which the console has an error, as it has for any answer of 400."""
+    page = await open_page(address(served, "lesson=1"))
+    answer = page.get_by_role("button", name="Answer", exact=True)
+    for text in ("many", ""):
+        await page.get_by_label("Your answer").fill(text)
+        await answer.click()
+        await expect(page.locator("#question [role=status]")).to_have_text("Please answer with a number.")
+    await page.get_by_role("button", name="Skip").click()
+    await until(page, LESSON_READY)
+    await expect(page.locator("#question .verdict-box")).to_contain_text("anna is the only one")
+    await page.locator("#lesson-partitions").fill("-3")
+    await page.get_by_role("button", name="Run it").click()
+    await expect(page.locator("#task [role=status]")).to_contain_text("a whole number")
+
+
+@pytest.mark.slow
 async def test_a_hostile_title_is_shown_as_text(served: ServedLessons, open_page: OpenPage) -> None:
     page = await open_page(address(served, "lesson=own"))
     await expect(page.locator("h1")).to_have_text(HOSTILE)

@@ -49,6 +49,7 @@ def last_positions_of_times(timeline: GroupTimeline) -> Sequence[int]:
     return [before.position for before, after in pairs if before.at_ms != after.at_ms]
 
 
+@pytest.mark.slow
 async def test_colours_of_owners_equal_a_replay_and_a_recount(open_page: OpenPage, write_page: WritePage) -> None:
     """At fifty points drawn by a seed. A full colour is an owner's; hatching lies over what has none."""
     records = await to_thread(drawn_history, 31, minutes=5)

@@ -7,7 +7,16 @@ import pytest
 from playwright.async_api import Page
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.fold.deadlines import INITIAL_JOIN_PHASE, WHAT_FOLLOWS
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.chinese import CHINESE
+from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
+from regroup.classroom.phrases.phrase import in_language
+from regroup.classroom.sentences import cause_phrase, moment_sentence
 from regroup.classroom.timeline import GroupTimeline
+from regroup.classroom.wording import MemberNames
+from regroup.coordinator.consumer_group import ConsumerGroupState
+from tests.classroom.consumer_histories import GROUP_ID, RecordedGroup
 from tests.classroom.histories import scenario_history
 from tests.classroom.made_histories import generation_of, records_of
 from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
@@ -132,8 +141,52 @@ async def test_chinese_labels_and_names_have_glyphs(open_page: OpenPage, write_p
     assert await page.evaluate("document.documentElement.lang") == "zh-Hans"
     texts = await page.evaluate("[...Object.values(WORDS.zh), ...stage.history.lanes.map((each) => each.name)]")
     assert any("消费者甲" in each for each in texts)
+    texts += CHINESE.values()
     assert await page.evaluate(MISSING_GLYPHS, texts) == []
     assert await page.evaluate(MISSING_GLYPHS, ["\ue456"]) == ["\ue456"]
+
+
+@pytest.mark.slow
+async def test_the_page_says_each_moment_and_its_cause_in_its_language(
+    lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
+) -> None:
+    names, file = MemberNames(lesson.names), write_page(lesson)
+    for language in Language:
+        page = await open_page(f"{file}?language={language.value}")
+        said = await page.evaluate("stage.history.sentences.map((_, index) => stage.history.sentenceOf(index))")
+        assert said == [moment_sentence(moment, names, language) for moment in lesson.moments]
+        causes = await page.evaluate("stage.history.causeTexts")
+        expected = [in_language(cause_phrase(moment.cause), language) for moment in lesson.moments if moment.cause]
+        assert causes == expected
+        follows = await page.evaluate("stage.history.deadlines.map((each) => each.follows)")
+        english = (*WHAT_FOLLOWS.values(), INITIAL_JOIN_PHASE)
+        known = {in_language(known_text(each, FOLLOWS), language) for each in english}
+        assert follows
+        assert set(follows) <= known
+
+
+@pytest.mark.slow
+async def test_a_group_of_the_consumer_protocol_has_its_states_epochs_and_revocations(
+    open_page: OpenPage, write_page: WritePage
+) -> None:
+    group = RecordedGroup().one()
+    for step in (lambda: group.join("m2"), lambda: group.beat("m1", 2)):
+        group.advance(1_000)
+        step()
+    timeline = timeline_of(GROUP_ID, group.records())
+    page = await open_page(f"{write_page(timeline)}#event-{timeline.last.position}")
+    assert await page.evaluate("stage.history.stateMachine.states") == [*ConsumerGroupState, "Dead"]
+    phases = await page.evaluate("['m1', 'm2'].map((each) => stage.history.phaseOf(each, stage.cursor.index))")
+    assert phases == ["UNREVOKED_PARTITIONS · epoch 2", "UNRELEASED_PARTITIONS · epoch 3"]
+    revoked = await page.evaluate(
+        "stage.history.rows.filter((row) => row.spans.at(-1).isRevoked).map((row) => row.label)"
+    )
+    assert revoked == ["foo-3", "foo-4", "foo-5"]
+    assert await page.locator(".facts").inner_text() == "State\nReconciling\nGroup epoch\n3\nLeader\nnone"
+    for view in VIEWS:
+        await page.keyboard.press(view)
+    await page.keyboard.press("3")
+    assert await page.locator(".states-host .node").count() == 5
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.pictures.mermaid import mermaid_picture, mermaid_text
@@ -15,6 +16,7 @@ from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.svg_canvas import shortened, text_width
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.protocol.consumer.subscription import TopicPartition
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -85,6 +87,29 @@ def test_a_group_with_many_members_has_signs_in_place_of_words() -> None:
     text = text_picture(timeline("cooperative-pause"))
     assert "J JoinGroup, S SyncGroup" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_no_word_of_a_text_picture_is_cut() -> None:
+    text = text_picture(timeline("two-clients-with-one-instance-id"))
+    assert re.search(r"✕ replaced\s", text)
+    assert "…" not in text
+    renamed = text_picture(timeline("coordinator-fails-over-mid-rebalance")).splitlines()[2]
+    assert renamed.split() == ["time", "state", "gen", "ben", "anna", "carla-49f2", "carla-57cc"]
+
+
+@pytest.mark.parametrize(
+    "name", ["消费者" * 12, "consumer-of-the-payments-service" * 4, "\x1b[31m" * 12], ids=["wide", "long", "control"]
+)
+@pytest.mark.parametrize("scenario_name", ["zombie-commits-after-removal", "rolling-restart-dynamic"])
+def test_a_text_picture_is_80_columns_wide_whatever_names_there_are(scenario_name: str, name: str) -> None:
+    whole = timeline(scenario_name)
+    lanes = tuple(replace(lane, name=f"{name}{number}") for number, lane in enumerate(whole.lanes))
+    topics = {TopicPartition(name, each.partition): spans for each, spans in whole.ownership.items()}
+    lines = text_picture(replace(whole, group_id=name, lanes=lanes, ownership=topics)).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    assert "\x1b" not in "".join(lines)
+    rows = [found[1] for line in lines if (found := re.match(r"(\S+-\d) +[ a-z·!]*$", line))]
+    assert len({*rows}) == len(rows) == len(whole.ownership), "each row still has its partition"
 
 
 def test_the_mermaid_diagram_opens_and_closes_each_held_request() -> None:

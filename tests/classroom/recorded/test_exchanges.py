@@ -126,6 +126,7 @@ def test_a_request_that_is_sent_again_names_the_one_without_a_response() -> None
     ]
 
 
+@pytest.mark.quick("[coordinator-crashes-mid-rebalance]", "[2]")
 @pytest.mark.parametrize("what", ["coordinator-crashes-mid-rebalance", "partition-of-one-member", 2, 4])
 def test_the_exchanges_are_those_that_are_listed_one_by_one(what: str | int) -> None:
     listed = asyncio.run(read_exchanges(recorded_run(what), ExchangeFilter(group="lab")))

@@ -3,6 +3,7 @@
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.classroom.incidents import Incident, IncidentKind, incidents_of
 from regroup.classroom.pictures.mermaid import mermaid_picture
@@ -11,6 +12,7 @@ from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.story import story_lines
 from regroup.classroom.timeline import ExchangeFate, PositionRange
+from regroup.server.explanation.sentences import time_text
 from tests.classroom.recorded.recordings import timeline
 
 LATER = "22:14:19.001"
@@ -87,6 +89,17 @@ def test_a_story_has_what_went_wrong_and_who_believed_what_in_the_order_of_time(
     assert lines[-1].text.startswith("At the end the group is Stable")
 
 
+def test_the_end_of_a_story_is_not_before_a_time_that_it_names() -> None:
+    history = timeline("first-join")
+    last_ms = history.moments[-1].at_ms
+    beats = next(each for each in history.exchanges if each.api == "Heartbeat")
+    times = {"at_ms": last_ms + 10, "arrived_at_ms": last_ms + 10, "last_at_ms": last_ms + 90_000}
+    refused = replace(beats, **times, error="UNKNOWN_MEMBER_ID", count=3, events=())
+    *_, incident, end = story_lines(replace(history, exchanges=(refused,)))
+    assert f"3 times, the last time at {time_text(last_ms + 90_000)}" in incident.text
+    assert (end.at_ms, end.text[:10]) == (last_ms + 90_000, "At the end")
+
+
 def test_a_part_of_a_story_has_what_went_wrong_in_that_part_alone() -> None:
     history = timeline("zombie-commits-after-removal")
     early = list(story_lines(history, PositionRange(1, 20)))
@@ -95,7 +108,7 @@ def test_a_part_of_a_story_has_what_went_wrong_in_that_part_alone() -> None:
 
 def test_the_text_has_a_row_and_a_sentence_for_each_incident() -> None:
     lines = text_picture(timeline("zombie-commits-after-removal")).splitlines()
-    assert "  +39.988  Stable       2  │         ! Commit" in lines
+    assert "  +39.988  Stable       2 │          ! Commit" in lines
     assert "  +39.988  ben's OffsetCommit was refused with UNKNOWN_MEMBER_ID 20 times, the" in lines
     assert "orders-2   ···b··aa" in lines
     assert not [line for line in lines if line.startswith("Not recorded")]

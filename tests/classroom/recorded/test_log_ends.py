@@ -29,6 +29,7 @@ from regroup.protocol.messages.records import (
     PartitionData,
     ProduceRequest,
 )
+from regroup.protocol.topic_ids import topic_id_text
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.observations import ObservationsBegan, ReadAgainObserved
 from regroup.server.recording.reading import read_exchanges
@@ -69,7 +70,7 @@ def ends_of(rows: Iterable[ExchangeRow]) -> dict[TopicPartition, tuple[LogEnd, .
     builder = LogEndsBuilder()
     for row in rows:
         builder.on_row(row)
-    return builder.of_topics({TOPIC_ID: "orders"})
+    return builder.of_topics({topic_id_text(TOPIC_ID): "orders"})
 
 
 @pytest.mark.parametrize("version", range(4, FetchRequest.versions.last + 1))

@@ -29,6 +29,7 @@ RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-c
 EXPIRIES = ("session", "new-member-join")
 
 
+@pytest.mark.quick("[slow-member-delays-the-rebalance]", "[partition-of-one-member]", "[4]")
 @pytest.mark.parametrize("what", RUNS)
 def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str | int) -> None:
     late_ms = check_expiries(timeline(what))
@@ -83,6 +84,7 @@ class CoordinatorLog:
         return [(each.member_id, each.at_ms) for each in found if each is not None]
 
 
+@pytest.mark.quick("[coordinator-crashes-mid-rebalance]", "[2]")
 @pytest.mark.parametrize("what", ["coordinator-crashes-mid-rebalance", "rolling-restart-static", 2, 4, 9])
 def test_the_deadlines_at_every_event_are_those_of_the_coordinator(
     what: str | int, monkeypatch: pytest.MonkeyPatch

@@ -95,6 +95,29 @@ def test_a_run_that_breaks_something_names_the_command_for_its_story(
     assert "Group lab: " in run_command("story", store).out
 
 
+@pytest.mark.parametrize("names", [(), ("run.db", "run-2.db")])
+def test_a_run_that_breaks_something_without_a_store_names_the_commands_that_record_it_and_open_its_page(
+    wrong_story: Path,
+    tmp_path: Path,
+    chaos: RunCommand,
+    run_command: RunCommand,
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        (tmp_path / name).touch()
+    _, out, _ = chaos("run", "--scenario", wrong_story, "--seed", 3)
+    record, view = out.partition("To see it as a page: ")[2].strip().split("; ")
+    file = "run-3.db" if names else "run.db"
+    assert (record, view) == (
+        f"regroup chaos run --seed 3 --scenario {wrong_story} --store {file}",
+        f"regroup view {file}",
+    )
+    assert chaos(*record.split()[2:]).code == 1
+    assert "Group lab: " in run_command("story", file).out
+
+
 def test_a_group_that_does_not_recover_ends_with_3(story: Path, chaos: RunCommand) -> None:
     story.write_text(LATE)
     code, out, _ = chaos("run", "--scenario", story)

@@ -10,6 +10,7 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
+from regroup.classroom.languages import Language
 from regroup.cli.classroom.step import prepared
 from regroup.cli.classroom.step_view.screen import screen_lines
 from tests.cli.classroom.long_store import write_long_store
@@ -21,7 +22,7 @@ def measure(store: Path, least_events: int) -> str:
     """One line about a store with so many events."""
     events = write_long_store(store, least_events)
     began_s = time.process_time()
-    app = asyncio.run(prepared(Namespace(store=store, group=None, at=None)))
+    app = asyncio.run(prepared(Namespace(store=store, group=None, at=None, language=Language.ENGLISH)))
     opened_s = time.process_time() - began_s
     draw, steps_ms = random.Random(1), []
     for _ in range(STEPS):

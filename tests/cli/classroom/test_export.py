@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from regroup.classroom.wrapping import columns_of
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.storage.sqlite.inline import open_inline_store
@@ -23,6 +24,21 @@ def test_each_form_goes_to_the_output_or_to_a_file(
     file = tmp_path / "picture"
     assert run_command("export", lesson_store, "--group", "lab", form, "--output", file) == (0, "", "")
     assert file.read_text(encoding="utf-8") == out
+
+
+def test_the_text_and_the_page_are_written_in_chinese(
+    lesson_store: Path, tmp_path: Path, run_command: RunCommand
+) -> None:
+    chosen = ("export", lesson_store, "--group", "lab", "--language", "zh")
+    code, out, err = run_command(*chosen, "--text")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("group lab，位置 ")
+    assert lines[2].split()[:2] == ["时间", "状态"]
+    assert max(map(columns_of, lines)) <= 80
+    assert run_command(*chosen, "--html", tmp_path / "page.html") == (0, "", "")
+    assert '<html lang="zh">' in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "--svg is in English; --language is for --text and --html" in run_command(*chosen, "--svg").err
 
 
 def test_a_part_is_drawn_alone(lesson_store: Path, run_command: RunCommand) -> None:

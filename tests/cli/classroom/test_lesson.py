@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson, lesson_numbers
 from regroup.cli.classroom.lesson.dialogue import SKIP
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
@@ -93,11 +94,32 @@ def test_skip_and_show_and_the_end_of_the_input(take: Take, state_folder: Path) 
     result = take("skip", "show", "skip", words=["1"])
     assert "The right answer: 7 partitions." in result.out
     assert "partitions: 9" in result.out
-    assert not (state_folder / "regroup").exists(), "nothing was done"
+    kept = json.loads((state_folder / "regroup" / "lessons.json").read_bytes())
+    assert kept["lessons"] == {"one-consumer-seven-partitions": {"question": "skipped"}}
+    assert "   1  – ·  One consumer" in take(words=[]).out
     for lines in ((), ("7",), ("7", "7")):
         ended = take(*lines, words=["1"])
         assert ended.code == 0
         assert ended.out.endswith("Ended. What you have done is kept.\n")
+
+
+@pytest.mark.parametrize(("number", "right", "language"), [("1", "7", "en"), ("9", "2", "zh")])
+def test_a_skipped_question_is_explained_as_an_answered_one(take: Take, number: str, right: str, language: str) -> None:
+    def said(answer: str) -> list[str]:
+        out = take(answer, words=[number, "--language", language]).out
+        _verdict, *lines = out.partition(f"\n> {answer}\n\n")[2].split("\n")
+        return lines[: lines.index("─" * WIDTH)]
+
+    assert "".join(said("skip")).strip()
+    assert said("skip") == said(right)
+
+
+@pytest.mark.parametrize(("number", "hint"), [("5", "orders 0-2"), ("1", "a number"), ("9", "the number of an option")])
+def test_an_empty_line_is_no_answer(take: Take, state_folder: Path, number: str, hint: str) -> None:
+    result = take("", "  ", words=[number])
+    assert result.out.count("Please answer with") == 2
+    assert hint in result.out
+    assert not (state_folder / "regroup").exists(), "nothing was answered"
 
 
 def test_the_list_names_every_lesson(run_command: RunCommand) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.cli.classroom.selection import parse_place
 from regroup.cli.classroom.step import prepared
 from regroup.cli.jobs import CannotRun
@@ -18,7 +19,7 @@ from tests.cli.conftest import RunCommand
 
 
 def arguments(store: Path, group: str | None = None, at: str | None = None) -> Namespace:
-    return Namespace(store=store, group=group, at=parse_place(at) if at else None)
+    return Namespace(store=store, group=group, at=parse_place(at) if at else None, language=Language.ENGLISH)
 
 
 def test_without_the_package_the_command_to_install_it_is_named(
@@ -79,7 +80,7 @@ def test_a_step_in_a_long_history_reads_none_of_it_again(
 
     async def step() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
-            await pilot.press("end", *["left"] * 100)
-            assert f"event {events - 100} of {events}" in text_of(app)[0]
+            await pilot.press("end", *["left"] * 20)
+            assert f"event {events - 20} of {events}" in text_of(app)[0]
 
     asyncio.run(step())

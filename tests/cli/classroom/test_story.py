@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regroup.classroom.wrapping import columns_of
 from regroup.cli.classroom.selection import Place, parse_place
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.search.swarm import draw_plan
@@ -20,6 +21,17 @@ def test_a_story_is_80_columns_wide_and_says_what_is_not_recorded(lesson_store: 
     assert max(map(len, out.splitlines())) <= 80
     assert "Group lab: " in out
     assert "Not recorded: session clocks, lost messages, refused requests" in out
+
+
+def test_a_story_in_chinese_is_as_wide_as_the_terminal(lesson_store: Path, run_command: RunCommand) -> None:
+    code, out, err = run_command("story", lesson_store, "--language", "zh")
+    assert (code, err) == (0, "")
+    assert max(map(columns_of, out.splitlines())) <= 80
+    assert out.startswith("group lab：")
+    assert "generation 1 开始：" in out
+    assert "未记录：session 计时、丢失的消息、被拒绝的请求、成员自己的视角。" in out
+    refused = run_command("story", lesson_store, "--language", "de")
+    assert "unknown language: 'de'; give en (English) or zh (Simplified Chinese)" in refused.err
 
 
 def test_a_damaged_recording_is_one_clear_error(tmp_path: Path, run_command: RunCommand) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.conftest import RunCommand
+from tests.cli.store.rows import change
 
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 TIMEOUT_S = 30
@@ -131,6 +132,21 @@ def test_what_cannot_be_shown_is_refused_before_serving(
     assert "there is no store yet" in run_command("view", tmp_path / "none.db").err
     assert "unknown group 'x'" in run_command("view", lesson_store, "--group", "x").err
     assert run_command("view", lesson_store, "--port", "70000").code == 2
+
+
+@pytest.mark.parametrize("column", ["payload", "cause"])
+def test_a_damaged_store_is_one_clear_error(
+    lesson_store: Path, tmp_path: Path, run_command: RunCommand, column: str
+) -> None:
+    store = tmp_path / "damaged.db"
+    store.write_bytes(lesson_store.read_bytes())
+    change(store, f"UPDATE events SET {column} = '{{}}]' WHERE position = 20")
+    code, out, err = run_command("view", store)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert "damaged.db: " in err
+    assert "ecord 20 is damaged" in err
+    assert run_command("view", lesson_store, store).err == err, "the second store is named as the first is"
 
 
 def test_html_writes_the_page_as_one_file(lesson_store: Path, tmp_path: Path, run_command: RunCommand) -> None:

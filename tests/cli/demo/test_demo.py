@@ -27,6 +27,7 @@ def write_store(path: Path, *groups: str) -> None:
     asyncio.run(write())
 
 
+@pytest.mark.slow
 def test_it_runs_to_its_last_line_and_the_commands_that_it_names_work(tmp_path: Path) -> None:
     """Called as `make demo` calls it: by a path, from a shell that finds no `regroup`."""
     bin_folder = tmp_path / "bin"

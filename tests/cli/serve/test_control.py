@@ -1,6 +1,5 @@
 """`regroup serve --control` and `--faults` as a process: how it begins, what it refuses, how it ends."""
 
-import json
 import os
 import pty
 import signal
@@ -84,6 +83,7 @@ def test_an_end_does_not_wait_for_waits(start: Start) -> None:
         assert (waiting.result().status, waiting.result().error) == (503, "regroup is stopping")
 
 
+@pytest.mark.slow
 def test_a_killed_server_ends_in_good_order(start: Start) -> None:
     with start("--control", "127.0.0.1:0") as served:
         served.control.act("/emulator/kill")
@@ -156,13 +156,12 @@ def test_an_address_that_is_none_is_refused(run_command: RunCommand, address: st
     assert (code, "write HOST:PORT, for example 127.0.0.1:9080" in error) == (2, True)
 
 
-def test_a_control_port_that_is_taken_is_named(start: Start, tmp_path: Path) -> None:
+def test_a_control_port_that_is_taken_is_named(run_command: RunCommand, tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = taken.getsockname()[1]
-        with start("--control", f"127.0.0.1:{port}", lines=0) as served:
-            out, errors = served.process.communicate(timeout=TIMEOUT_S)
-    assert (served.process.returncode, out) == (2, "")
-    assert f"regroup serve: cannot listen on 127.0.0.1:{port}: " in errors
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, out, errors = run_command("serve", "--port", "0", "--store", tmp_path / "groups.db", "--control", address)
+    assert (code, out) == (2, "")
+    assert f"regroup serve: cannot listen on {address}: " in errors
     assert "Traceback" not in errors
 
 
@@ -170,7 +169,8 @@ LOADED = """
 import sys
 from regroup.cli.main import main
 import regroup.cli.serve.command
-print(sorted({name.split(".")[0] for name in sys.modules} & {"starlette", "uvicorn", "anyio", "h11"}))
+LIBRARIES = {"starlette", "uvicorn", "anyio", "h11", "aiomqtt", "paho"}
+print(sorted({name.split(".")[0] for name in sys.modules} & LIBRARIES))
 KIT = ("regroup.testing", "regroup.control", "regroup.server.faults")
 print([name for name in sys.modules if name.startswith(KIT)])
 """
@@ -245,6 +245,7 @@ def test_rules_are_typed_at_the_prompt(start: Start) -> None:
         assert served.control.look("/faults") == []
 
 
+@pytest.mark.slow
 def test_a_wrong_line_is_answered_on_standard_error(start: Start) -> None:
     with start("--brokers", "2", lines=1) as served:
         assert served.process.stdin
@@ -261,6 +262,7 @@ def test_a_wrong_line_is_answered_on_standard_error(start: Start) -> None:
             assert typed(served, "faults") == "no rule is in force"
 
 
+@pytest.mark.slow
 def test_a_stopped_broker_of_killed_brokers_is_reported(start: Start) -> None:
     with start("--brokers", "2", "--control", "127.0.0.1:0") as served:
         served.control.act("/emulator/kill")
@@ -291,9 +293,3 @@ def test_a_terminal_gets_a_prompt_with_one_broker_too(tmp_path: Path) -> None:
         process.terminate()
         process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
-
-
-def test_the_answers_are_json_in_one_line(start: Start) -> None:
-    with start("--control", "127.0.0.1:0") as served:
-        body = served.control.get("/emulator").body
-        assert (body.count(b"\n"), body[-1:], json.loads(body)["running"]) == (1, b"\n", True)

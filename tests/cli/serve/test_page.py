@@ -52,6 +52,7 @@ def test_members_reach_brokers_whose_address_is_for_others(start: Start) -> None
         assert served.page.look("/group/wait-stable", group="billing", members=1, timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.quick("[file]")
 @pytest.mark.parametrize("how", ["file", "environment"])
 def test_other_machines_see_the_page_with_its_own_token(start: Start, tmp_path: Path, how: str) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")

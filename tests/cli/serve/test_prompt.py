@@ -9,7 +9,8 @@ import pytest
 
 from regroup.cli.serve import prompt
 from regroup.server.faults import text
-from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, run_regroup
+from tests.cli.conftest import RunCommand
+from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S
 
 
 @pytest.fixture
@@ -93,8 +94,8 @@ def test_the_end_of_input_ends_nothing(three: subprocess.Popen[str]) -> None:
     three.stdin = None
 
 
-def test_brokers_need_consecutive_ports(tmp_path: Path) -> None:
-    done = run_regroup("serve", "--port", "65534", "--brokers", "3", "--store", str(tmp_path / "groups.db"))
-    assert done.returncode == 2
-    assert "3 brokers from port 65534 on need ports above 65535." in done.stderr
-    assert run_regroup("serve", "--brokers", "0").returncode == 2
+def test_brokers_need_consecutive_ports(run_command: RunCommand, tmp_path: Path) -> None:
+    code, _, error = run_command("serve", "--port", 65534, "--brokers", 3, "--store", tmp_path / "groups.db")
+    assert code == 2
+    assert "3 brokers from port 65534 on need ports above 65535." in error
+    assert run_command("serve", "--brokers", 0).code == 2

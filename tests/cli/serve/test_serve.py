@@ -90,10 +90,10 @@ def test_a_second_writer_is_refused(serve: Serve) -> None:
     emulator.start()
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_named(tmp_path: Path, error_here: Callable[..., str]) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-        said = one_line(error_of("--port", str(port), "--store", tmp_path / "groups.db"))
+        said = one_line(error_here("--port", str(port), "--store", tmp_path / "groups.db"))
     assert f"cannot listen on 127.0.0.1:{port}: " in said
     assert "Try --port 0." in said
 

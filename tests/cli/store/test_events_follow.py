@@ -12,6 +12,7 @@ from tests.clients.libraries import ConsumerOptions
 from tests.clients.processes import Consume, Serve
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("default_sigint")
 def test_a_group_can_be_followed_before_it_exists(serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders:1")

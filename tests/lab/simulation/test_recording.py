@@ -43,6 +43,7 @@ def test_a_recorded_run_has_the_same_events_as_one_that_is_not(what: str | int) 
     assert outcome.verdict == other.verdict
 
 
+@pytest.mark.quick("[2]")
 @pytest.mark.parametrize("what", ["partition-of-one-member", 2, 4])
 def test_the_same_plan_gives_the_same_rows(what: str | int) -> None:
     assert blocks(recorded(plan_of(what))) == blocks(recorded(plan_of(what)))
@@ -100,6 +101,7 @@ class Tally:
             counts[key] = now_s
 
 
+@pytest.mark.quick("[power-fails]", "[2]")
 @pytest.mark.parametrize(
     "what",
     [

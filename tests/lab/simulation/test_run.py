@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -71,21 +71,26 @@ WITH_FAULTS = plan_of(
 )
 
 
+@cache
+def with_faults() -> list[tuple[object, ...]]:
+    return history(play(WITH_FAULTS))
+
+
 def test_the_same_plan_gives_the_same_history() -> None:
-    assert history(play(WITH_FAULTS)) == history(play(WITH_FAULTS))
+    assert with_faults() == history(play(WITH_FAULTS))
 
 
 def test_another_seed_gives_another_history_of_the_same_plan() -> None:
-    assert history(play(WITH_FAULTS)) != history(play(replace(WITH_FAULTS, seed=1)))
+    assert with_faults() != history(play(replace(WITH_FAULTS, seed=1)))
 
 
 def test_checking_invariants_does_not_change_the_history() -> None:
-    assert history(play(WITH_FAULTS)) == history(play(WITH_FAULTS, check_invariants=False))
+    assert with_faults() == history(play(WITH_FAULTS, check_invariants=False))
 
 
 def test_a_timeline_changes_nothing_and_is_in_the_order_of_time() -> None:
     timeline = Timeline()
-    assert history(play(WITH_FAULTS)) == history(play(WITH_FAULTS, timeline=timeline))
+    assert with_faults() == history(play(WITH_FAULTS, timeline=timeline))
     times = [entry.at_ms for entry in timeline.entries]
     assert times == sorted(times)
     assert {type(entry.item) for entry in timeline.entries} >= {PlannedStep, MemberReport}

@@ -20,13 +20,24 @@ from regroup.protocol.messages.group import (
 from tests.members.harness import MemberHarness
 
 ORDERS_0 = TopicPartition("orders", 0)
-FAILURES = [code for code in ErrorCode if code != ErrorCode.NONE]
 
 JAVA = (Path(__file__).parent / "java_consumer.txt").read_text(encoding="utf-8")
 ROWS = {
     (api, code): what for api, code, what in re.findall(r"^(\w[\w-]+) {2,}(\w[\w ]*?) {2,}(.+)$", JAVA, re.MULTILINE)
 }
 RETRIABLE = frozenset(JAVA.partition("RetriableException):")[2].split())
+NAMED = {code for _, code in ROWS} | {
+    "NETWORK_EXCEPTION",
+    "KAFKA_STORAGE_ERROR",
+    "OFFSET_OUT_OF_RANGE",
+    "GROUP_MAX_SIZE_REACHED",
+}
+"""Codes that have a row of their own, and a few of those that have none, two of them retriable."""
+FAILURES = [
+    code if code.name in NAMED else pytest.param(code, marks=pytest.mark.slow)
+    for code in ErrorCode
+    if code != ErrorCode.NONE
+]
 THROWN = {
     "CommitFailedException": ConsumerErrorKind.COMMIT_FAILED,
     "FencedInstanceIdException": ConsumerErrorKind.FENCED,

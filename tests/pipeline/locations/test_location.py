@@ -68,11 +68,13 @@ def test_a_session_without_the_connector_refuses_an_address_by_name(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
 
 
+@pytest.mark.slow
 def test_the_format_regroup_refuses_stores_that_are_not_on_a_disk(spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"s3a://bucket/a\.db is not on a disk, and SQLite reads files on disks only"):
         spark.read.format("regroup").load("s3a://bucket/a.db").count()
 
 
+@pytest.mark.slow
 def test_file_addresses_are_paths_of_this_machine(spark: SparkSession, tmp_path: Path) -> None:
     records = crash_history("range", 1)
     write_store(tmp_path / "a.db", records)

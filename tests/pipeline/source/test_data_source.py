@@ -62,6 +62,7 @@ def test_one_load_without_pushdown_serves_two_filters_at_once(spark: SparkSessio
     assert {row.type for row in first.union(second).select("type").distinct().collect()} == set(types)
 
 
+@pytest.mark.slow
 def test_spark_4_3_applies_a_pushed_filter_to_the_next_query_of_the_same_load(
     spark: SparkSession, stores: Path
 ) -> None:

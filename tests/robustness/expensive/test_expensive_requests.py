@@ -105,9 +105,9 @@ async def test_no_request_builds_too_much_or_occupies_the_event_loop(monkeypatch
         longest_s = max(longest_s, time.thread_time() - started_s)
 
     class RecordingEncoder(ResponseEncoder):
-        def __init__(self, header: Any, message: Message, max_bytes: int) -> None:
+        def __init__(self, header: Any, message: Message, **limits: int) -> None:
             responses.append(message)
-            super().__init__(header, message, max_bytes)
+            super().__init__(header, message, **limits)
 
     async with expensive_world() as cluster:
         monkeypatch.setattr(asyncio.Handle, "_run", timed_run)

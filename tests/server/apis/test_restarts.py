@@ -14,7 +14,7 @@ from regroup.protocol.messages.records import (
 )
 from regroup.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from regroup.protocol.messages.transactions import InitProducerIdRequest
-from regroup.server.cluster.state import load_cluster_state
+from regroup.server.cluster.loading import load_cluster_state
 from regroup.storage.errors import StoreFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord

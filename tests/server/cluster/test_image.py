@@ -35,7 +35,7 @@ from regroup.server.cluster.image import (
     topic_name_error,
     uuid_text,
 )
-from regroup.server.cluster.state import load_cluster_state
+from regroup.server.cluster.loading import load_cluster_state
 from regroup.storage.errors import StoreDamaged, UnsupportedStoreVersion
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord, Snapshot

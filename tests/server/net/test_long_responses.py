@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from regroup.protocol.codec.codec import codec, encode_in_turns
 from regroup.protocol.exceptions import TooLong
+from regroup.protocol.frames import decode_response
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
 from regroup.protocol.messages.describe import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from regroup.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
@@ -71,8 +72,11 @@ async def test_a_long_response_arrives_whole_and_in_order_when_the_client_reads_
     (connection,) = harness.broker._connections
     await wait_until(lambda: not connection._can_write)
     assert connection._transport.get_write_buffer_size() < 1_000_000
-    for _ in range(20):
-        assert len((await client.receive(3, ALL_TOPICS.versions.last)).topics[0].partitions) == 10_000
+    first = await client.frame()
+    assert len(decode_response(3, ALL_TOPICS.versions.last, first)[1].topics[0].partitions) == 10_000
+    assert (await client.receive(18, 4)).api_keys
+    for _ in range(19):
+        assert (await client.frame())[4:] == first[4:], "all but the correlation id"
         assert (await client.receive(18, 4)).api_keys
 
 

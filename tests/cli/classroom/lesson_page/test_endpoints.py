@@ -81,7 +81,8 @@ def test_an_answer_is_checked_and_the_first_one_is_kept(served: ServedLessons, s
 def test_every_explained_moment_has_its_place_in_the_recorded_run(served: ServedLessons, state_folder: Path) -> None:
     answer = served.post("/lesson/answer", lesson="9", language="en", answer=None).json
     assert answer["is_right"] is None
-    assert "timeouts" not in kept(state_folder)
+    assert answer["explanation"], "a skipped question is explained too"
+    assert kept(state_folder)["timeouts"] == {"question": "skipped"}
     position, positions = 0, set()
     for difference in answer["document"]["moments"]["position"]:
         position += difference
@@ -123,12 +124,9 @@ def test_a_solution_is_shown_when_it_is_asked_for(served: ServedLessons) -> None
 @pytest.mark.parametrize(
     ("path", "body", "sentence"),
     [
-        ("/lesson/answer", {"lesson": "1", "answer": "many"}, "Please answer with a number."),
-        ("/lesson/answer", {"lesson": "9", "answer": "17"}, "Please answer with the number of an option."),
         ("/lesson/answer", {"lesson": "1", "answer": 7}, "Expected `str | null`, got `int`"),
         ("/lesson/answer", {"lesson": "1"}, "missing required field `answer`"),
         ("/lesson/answer", {"lesson": "1", "answer": "7", "language": "xx"}, "unknown language: 'xx'"),
-        ("/lesson/task", {"lesson": "1", "values": {"partitions": "-3"}}, "partitions: a whole number"),
         ("/lesson/task", {"lesson": "1", "values": {"code": "x"}}, "unknown setting 'code'"),
         ("/lesson/task", {"lesson": "8", "values": {}}, "the task of this lesson is an assignor"),
         ("/lesson/assignor", {"lesson": "1"}, "the task of this lesson has settings"),
@@ -142,6 +140,28 @@ def test_input_that_a_lesson_cannot_take_is_answered_with_a_sentence(
     answer = served.post(path, **body)
     assert answer.status == 400
     assert sentence in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "hint"),
+    [
+        ("/lesson/answer", {"lesson": "1", "answer": "many"}, "Please answer with a number."),
+        ("/lesson/answer", {"lesson": "1", "answer": "", "language": "zh"}, "请回答一个数字。"),
+        ("/lesson/answer", {"lesson": "9", "answer": "17"}, "Please answer with the number of an option."),
+        ("/lesson/answer", {"lesson": "1", "answer": "<img src=x>\x00" * 50}, "Please answer with a number."),
+        ("/lesson/task", {"lesson": "1", "values": {"partitions": "-3"}}, "partitions: a whole number"),
+        ("/lesson/task", {"lesson": "1", "values": {}}, "partitions: a whole number"),
+    ],
+)
+def test_a_slip_of_a_learner_is_answered_with_the_form_that_is_expected(
+    served: ServedLessons, state_folder: Path, path: str, body: dict[str, object], hint: str
+) -> None:
+    before = kept(state_folder)
+    answer = served.post(path, **body)
+    assert answer.status == 200, "a browser shows any other status as an error in its console"
+    assert list(answer.json) == ["unreadable"]
+    assert hint in answer.json["unreadable"]
+    assert kept(state_folder) == before
 
 
 def test_bodies_are_bounded_and_have_to_be_json(served: ServedLessons) -> None:

@@ -17,6 +17,7 @@ PROCESSES = Path("/proc")
 JOB = TaskJob(lesson="1", language="en", values={"partitions": "9"})
 
 
+@pytest.mark.slow
 async def test_a_second_run_is_refused_while_one_lasts() -> None:
     run = RunProcess()
     first = asyncio.create_task(run(JOB))

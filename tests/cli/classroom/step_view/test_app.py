@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.languages import Language
+from regroup.classroom.timeline import Recorded
+from regroup.classroom.wording import since_text
 from regroup.cli.classroom.selection import parse_place
 from regroup.cli.classroom.step import prepared
 from regroup.cli.classroom.step_view.app import StepApp
@@ -25,7 +29,9 @@ SIZE = (80, 24)
 
 
 async def app_of(store: Path, group: str | None = None, at: str | None = None) -> StepApp:
-    return await prepared(Namespace(store=store, group=group, at=parse_place(at) if at else None))
+    return await prepared(
+        Namespace(store=store, group=group, at=parse_place(at) if at else None, language=Language.ENGLISH)
+    )
 
 
 def made_app(*more: e.Event, names: tuple[str, ...] = ("anna", "ben"), groups: tuple[str, ...] = ("made",)) -> StepApp:
@@ -72,6 +78,51 @@ async def test_keys_move_through_the_events(lesson_store: Path) -> None:
         assert "no previous deadline" not in text_of(app)[-1]
 
 
+async def test_m_stops_at_requests_and_responses_between_events(recorded_lesson_store: Path) -> None:
+    app = await app_of(recorded_lesson_store)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("end")
+        seen, clocks = [], set()
+        while {each.is_response for each in seen} != {False, True} or len(clocks) < 4:
+            await pilot.press("M")
+            assert app.shown.stop is not None
+            seen.append(app.shown.stop)
+            clocks |= {found for line in text_of(app)[2:7] for found in re.findall(r"carla +([\d.]+) s left", line)}
+        assert [each.at_ms for each in seen] == sorted((each.at_ms for each in seen), reverse=True)
+        lines, stop = text_of(app), app.shown.stop
+        assert since_text(stop.at_ms - app.group.timeline.began.at_ms) in lines[0]
+        assert any(re.match(r"── (Request|Response) ──", line) for line in lines)
+        assert any(f"{stop.exchange.api} of {stop.exchange.client_id}" in line for line in lines)
+        index = app.group.index
+        await pilot.press("left")
+        assert (app.group.index, app.shown.stop) == (index, None), "back at the event before the message"
+        await pilot.press("m", "m", "right")
+        assert (app.group.index, app.shown.stop) == (index + 1, None)
+
+
+async def test_m_says_where_nothing_was_recorded(lesson_store: Path) -> None:
+    app = await app_of(lesson_store)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("m")
+        assert "were not recorded" in text_of(app)[-1]
+        assert app.group.index == 0
+
+
+async def test_every_clock_can_be_scrolled_to_in_a_small_terminal() -> None:
+    """In 24 rows there is room for five lines of clocks, and 7 members have a session each."""
+    names = tuple(f"member-{number}" for number in range(7))
+    timeline = timeline_of("made", records_of(generation_of(*names, assignments={names[0]: assignment(*ORDERS)})))
+    app = StepApp([SteppedGroup(replace(timeline, recorded=Recorded(exchanges=True, processes=((1, 0),))))])
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("end")
+        shown = set()
+        for _ in range(len(names) + 3):
+            shown |= {found for line in text_of(app)[2:7] for found in re.findall(r"(member-\d+) .* left", line[41:])}
+            assert len(shown) == len(names) or "below: ↑ ↓" in text_of(app)[6]
+            await pilot.press("down")
+        assert shown == set(names)
+
+
 @pytest.mark.slow
 async def test_the_guide_shows_the_screen_as_it_is(recorded_lesson_store: Path) -> None:
     guide = (Path(__file__).parents[4] / "docs" / "classroom.md").read_text(encoding="utf-8")
@@ -110,20 +161,28 @@ async def test_a_place_is_typed_and_a_bad_one_is_named(lesson_store: Path) -> No
             await pilot.press("colon", *text, "enter")
             await wait_until(pilot, lambda: len(app.screen_stack) == 1)
 
-        for place, position in (("20", 20), ("event-23", 23), ("#event-9", 9), ("22:14:10.026", 31), ("3", 3)):
-            await type_place(place)
+        async def paste_place(text: str) -> None:
+            await pilot.press("colon")
+            app.screen.query_one(Input).value = text
+            await pilot.press("enter")
+            await wait_until(pilot, lambda: len(app.screen_stack) == 1)
+
+        await type_place("20")
+        assert app.group.moment.position == 20
+        for place, position in (("event-23", 23), ("#event-9", 9), ("22:14:10.026", 31), ("3", 3)):
+            await paste_place(place)
             assert app.group.moment.position == position
         await type_place("soon")
         assert app.group.moment.position == 3
         assert "'soon' is no position" in text_of(app)[-1]
-        await type_place("5000")
+        await paste_place("5000")
         assert "the events of this group are at positions 3 to " in text_of(app)[-1]
         await pilot.press("slash", *"20")
         assert app.screen.query_one(Input).value == "20"
         await pilot.press("escape")
         assert len(app.screen_stack) == 1
         await pilot.press("home")
-        await type_place("30s")
+        await paste_place("30s")
         assert app.group.index > 0
         assert app.group.moment.at_ms <= app.group.timeline.began.at_ms + 30_000
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.cli.classroom.step import prepared
 from regroup.cli.classroom.step_view.app import StepApp
 from regroup.cli.classroom.step_view.dialogs import TextDialog
@@ -19,9 +20,10 @@ SESSION_TIMEOUT_MS = 9_000
 
 
 def opened(store: Path) -> StepApp:
-    return asyncio.run(prepared(Namespace(store=store, group=None, at=None)))
+    return asyncio.run(prepared(Namespace(store=store, group=None, at=None, language=Language.ENGLISH)))
 
 
+@pytest.mark.quick("[0]")
 @pytest.mark.parametrize("seed", range(4))
 def test_session_clocks_equal_what_was_sent_and_the_next_deadline(seed: int, tmp_path: Path) -> None:
     store, draw = tmp_path / "groups.db", random.Random(seed)

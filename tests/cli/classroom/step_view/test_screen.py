@@ -5,6 +5,7 @@ from rich.cells import cell_len
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.incidents import incidents_of
+from regroup.classroom.languages import Language
 from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import MemberNames
 from regroup.cli.classroom.step_view.cells import fit, wrap
@@ -86,7 +87,7 @@ def test_the_screen_says_what_runs_who_owns_what_and_what_was_not_recorded() -> 
 def test_who_believes_to_own_a_partition_beside_its_owner_is_named() -> None:
     timeline = recorded_timeline("zombie-commits-after-removal")
     removed = next(index for index, each in enumerate(timeline.moments) if isinstance(each.event, e.MemberRemoved))
-    named = MemberNames(timeline.names)[timeline.moments[removed].event.member_id]  # type: ignore[attr-defined]
+    named = MemberNames(timeline.names_of_ids)[timeline.moments[removed].event.member_id]  # type: ignore[attr-defined]
     assert any(f"none, believed by {named}" in line for line in lines_of(timeline, removed))
 
 
@@ -106,6 +107,20 @@ def test_every_request_that_went_wrong_stands_beside_one_event(name: str) -> Non
             tall = "\n".join(lines_of(timeline, index, 120, 60))
             assert all(each.text[:60] in tall for each in after[:3])
     assert tuple(found) == incidents
+
+
+def test_sentences_causes_and_what_follows_are_in_chinese() -> None:
+    timeline = timeline_of("lab", scenario_history("slow-member-delays-the-rebalance"))
+    group = SteppedGroup(timeline, language=Language.CHINESE)
+    group.index = next(
+        index for index, each in enumerate(timeline.moments) if isinstance(each.event, e.RebalanceStarted)
+    )
+    lines = [line.plain for line in screen_lines(group.shown(), 80, 30)]
+    assert {cell_len(line) for line in lines} == {80}
+    screen = "\n".join(lines)
+    assert "rebalance 开始" in screen
+    assert "cause: 收到 " in screen
+    assert "到期后：join 阶段结束" in screen
 
 
 def test_an_event_without_a_sentence_shows_its_fields() -> None:

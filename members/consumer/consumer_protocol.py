@@ -1,0 +1,164 @@
+"""A member of the consumer protocol (KIP-848) as a state machine, without network and clock. It reads no records.
+
+    machine.heartbeat()                 the request that is due: everything in the first one, later what has changed
+    machine.on_response(response)       what follows: `HeartbeatResult`
+    machine.reconcile()                 give up what the assignment does not have, and take what is new
+
+The coordinator computes assignments and sends each member its own. A member gives partitions up first, and says so with
+the heartbeat behind it; only then does the coordinator give them to others.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+from msgspec.structs import replace
+
+from regroup.members.consumer.effects import ConsumerChange, PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from regroup.members.consumer.state import MemberGeneration, MemberState
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.consumer_group import (
+    ConsumerGroupAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupTopicPartitions,
+)
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+DEFAULT_INTERVAL_MS: Final = 5_000
+"""Until the coordinator has said how often heartbeats are due."""
+FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+ELSEWHERE: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+class HeartbeatResult(Enum):
+    """What a member does after the response to a heartbeat."""
+
+    UNCHANGED = "unchanged"
+    """Nothing until the next heartbeat is due."""
+    ASSIGNED = "assigned"
+    """There is an assignment to reconcile with."""
+    FENCED = "fenced"
+    """It is no member any more: it has lost all partitions, and joins again at once."""
+    ELSEWHERE = "elsewhere"
+    """The group has another coordinator, which has to be found."""
+    REFUSED = "refused"
+    """It cannot go on."""
+
+
+class ConsumerProtocolMachine:
+    """One process of a member."""
+
+    def __init__(self, group_id: str, member_id: str, topics: Iterable[str], rebalance_timeout_ms: int) -> None:
+        self._group_id, self._member_id = group_id, member_id
+        self._topics, self._rebalance_timeout_ms = sorted(topics), rebalance_timeout_ms
+        self._epoch = JOIN_EPOCH
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self._assigned: frozenset[TopicPartition] | None = None
+        """The assignment that the member has not reconciled with; None if it has."""
+        self._says_everything = self._says_owned = True
+        self._names: dict[bytes, str] = {}
+        self.interval_ms = DEFAULT_INTERVAL_MS
+
+    @property
+    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
+        """What the member owns by its own view."""
+        return tuple(sorted(self._owned))
+
+    @property
+    def generation(self) -> MemberGeneration:
+        """The member id, with the member epoch in place of a generation."""
+        return MemberGeneration(self._epoch, self._member_id)
+
+    @property
+    def state(self) -> MemberState:
+        """The nearest state of a member of the classic protocol."""
+        if self._epoch <= JOIN_EPOCH:
+            return MemberState.UNJOINED
+        return MemberState.STABLE if self._assigned is None else MemberState.PREPARING_REBALANCE
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether the coordinator has answered the first heartbeat."""
+        return self._epoch > JOIN_EPOCH
+
+    def learn_topics(self, names: Mapping[bytes, str]) -> None:
+        """The names of topics by their ids, which assignments have."""
+        self._names.update(names)
+
+    def heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+        """The next heartbeat. After a join, a reconciliation or an error it names what the member owns."""
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id, member_id=self._member_id, member_epoch=self._epoch
+        )
+        if self._says_everything:
+            request = replace(
+                request, rebalance_timeout_ms=self._rebalance_timeout_ms, subscribed_topic_names=list(self._topics)
+            )
+        return replace(request, topic_partitions=self._owned_by_id()) if self._says_owned else request
+
+    def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange]:
+        """The last heartbeat, with epoch -1; the member gives everything up before."""
+        change = PartitionsRevoked(self.assigned_partitions)
+        self._owned, self._assigned = frozenset(), None
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id, member_id=self._member_id, member_epoch=LEAVE_EPOCH
+        )
+        return request, change
+
+    def on_response(self, response: ConsumerGroupHeartbeatResponse) -> HeartbeatResult:
+        """Take in the response to a heartbeat."""
+        if response.error_code in ELSEWHERE:
+            self.repeat_everything()
+            return HeartbeatResult.ELSEWHERE
+        if response.error_code in FENCED:
+            return HeartbeatResult.FENCED
+        if response.error_code:
+            return HeartbeatResult.REFUSED
+        self._epoch, self.interval_ms = response.member_epoch, response.heartbeat_interval_ms
+        self._says_everything = self._says_owned = False
+        if response.assignment is None:
+            return HeartbeatResult.UNCHANGED
+        assigned = frozenset(self._partitions(response.assignment))
+        self._assigned = None if assigned == self._owned else assigned
+        return HeartbeatResult.UNCHANGED if self._assigned is None else HeartbeatResult.ASSIGNED
+
+    def reconcile(self) -> list[ConsumerChange]:
+        """Give up what the assignment does not have, then take what is new; the next heartbeat says what is owned."""
+        assigned, owned = self._assigned, self._owned
+        if assigned is None:
+            return []
+        revoked, added = tuple(sorted(owned - assigned)), tuple(sorted(assigned - owned))
+        self._owned, self._assigned, self._says_owned = assigned, None, True
+        changes: list[ConsumerChange] = [PartitionsRevoked(revoked)] if revoked else []
+        return [*changes, PartitionsAssigned(added)] if added else changes
+
+    def lose(self) -> ConsumerChange:
+        """Give up everything without a word, and join again with epoch 0."""
+        lost = PartitionsLost(self.assigned_partitions)
+        self._owned, self._assigned, self._epoch = frozenset(), None, JOIN_EPOCH
+        self.repeat_everything()
+        return lost
+
+    def repeat_everything(self) -> None:
+        """Say everything with the next heartbeat, because the last one may not have arrived."""
+        self._says_everything = self._says_owned = True
+
+    def _owned_by_id(self) -> list[ConsumerGroupTopicPartitions]:
+        ids = {name: topic_id for topic_id, name in self._names.items()}
+        by_topic: dict[str, list[int]] = {}
+        for each in self.assigned_partitions:
+            by_topic.setdefault(each.topic, []).append(each.partition)
+        return [ConsumerGroupTopicPartitions(topic_id=ids[name], partitions=found) for name, found in by_topic.items()]
+
+    def _partitions(self, assignment: ConsumerGroupAssignment) -> Iterable[TopicPartition]:
+        for topic in assignment.topic_partitions:
+            name = self._names.get(topic.topic_id)
+            if name is not None:
+                yield from (TopicPartition(name, number) for number in topic.partitions)
