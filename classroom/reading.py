@@ -7,13 +7,18 @@ from msgspec.structs import replace
 from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
 from regroup.classroom.recorded.drafts import ExchangeDrafts
 from regroup.classroom.recorded.exchanges import timeline_exchanges
+from regroup.classroom.recorded.log_ends import LogEndsBuilder
+from regroup.classroom.recorded.repeated_reads import RepeatedReadsBuilder
 from regroup.classroom.recorded.views import ViewsBuilder
-from regroup.classroom.timeline import GroupTimeline, Point, Recorded
+from regroup.classroom.timeline import GroupTimeline, LogEnd, Point, Recorded
 from regroup.coordinator.runtime.loading import load_groups
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.recording.blocks import decode_block
 from regroup.server.recording.observations import (
     MessageObserved,
+    Observation,
     ObservationsBegan,
+    ReadAgainObserved,
     ViewObserved,
     read_observations,
 )
@@ -30,6 +35,7 @@ async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str
     async for block in store.read_exchanges():
         for row in decode_block(block):
             recordings.exchanges.on_row(row, block.number)
+            recordings.log_ends.on_row(row)
     async for observation in read_observations(store):
         recordings.on_observation(observation)
     return {name: recordings.added_to(timeline) for name, timeline in timelines.items()}
@@ -63,18 +69,27 @@ async def begin_timelines(store: EventStore, groups: Collection[str]) -> dict[st
 
 
 class RecordingsBuilder:
-    """Takes what a store holds beside the events of some groups, and adds it to their timelines."""
+    """Takes what a store holds beside the events of some groups, and adds it to their timelines.
+
+    `exchanges` and `log_ends` take the rows of the recording.
+    """
 
     def __init__(self, groups: Collection[str]) -> None:
         self.exchanges = ExchangeDrafts(groups)
+        self.log_ends = LogEndsBuilder()
         self._views = {group: ViewsBuilder() for group in groups}
-        self._has_network = self._has_views = False
+        self._reads = {group: RepeatedReadsBuilder() for group in groups}
+        self._has_network = self._has_views = self._has_reads = False
 
-    def on_observation(self, observation: ObservationsBegan | MessageObserved | ViewObserved) -> None:
+    def on_observation(self, observation: Observation) -> None:
         """Take in an observation of a simulation. Exchanges come first."""
         match observation:
             case ObservationsBegan():
                 self._has_network = self._has_views = True
+                self._has_reads = observation.has_reads
+            case ReadAgainObserved():
+                if observation.group in self._reads:
+                    self._reads[observation.group].on_read(observation)
             case MessageObserved():
                 self._has_network = True
                 self.exchanges.on_message(observation)
@@ -94,13 +109,21 @@ class RecordingsBuilder:
             timeline,
             exchanges=timeline_exchanges(self.exchanges, group, timeline.moments, from_ms),
             views=tuple(each for each in views if each.ended is None or each.ended.at_ms >= from_ms),
+            log_ends=self._log_ends_of(timeline),
+            repeated_reads=self._reads[group].of_partitions(),
             recorded=Recorded(
                 exchanges=bool(self.exchanges.recorded_since_ms),
                 network=self._has_network,
                 views=self._has_views,
+                reads=self._has_reads,
                 processes=tuple(_processes(timeline, self.exchanges.recorded_since_ms)),
             ),
         )
+
+    def _log_ends_of(self, timeline: GroupTimeline) -> dict[TopicPartition, tuple[LogEnd, ...]]:
+        """The ends of the logs that the group reads: of partitions that it committed, or that members owned."""
+        ends = self.log_ends.of_topics(timeline.topic_names)
+        return {each: ends[each] for each in sorted({*timeline.offsets, *timeline.ownership}) if each in ends}
 
 
 def _processes(timeline: GroupTimeline, recorded_since_ms: Mapping[int, int]) -> Iterator[tuple[int, int | None]]:

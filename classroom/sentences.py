@@ -101,8 +101,11 @@ def _static_member_replaced(event: e.StaticMemberReplaced, moment: TimelineMomen
 
 
 def _rebalance_started(event: e.RebalanceStarted, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    left_ms = event.deadline_ms - event.at_ms
+    if left_ms <= 0:
+        return phrase("rebalance started without a join phase", because=_because(event, names))
     key = "initial rebalance started" if event.is_initial else "rebalance started"
-    return phrase(key, because=_because(event, names), limit=length(max(0, event.deadline_ms - event.at_ms)))
+    return phrase(key, because=_because(event, names), limit=length(left_ms))
 
 
 def _join_phase_extended(event: e.JoinPhaseExtended, moment: TimelineMoment, names: MemberNames) -> Phrase:

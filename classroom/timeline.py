@@ -36,7 +36,7 @@ class PositionRange(NamedTuple):
     last: int
 
 
-class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True):
+class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A deadline that runs: when it ends, in epoch milliseconds, and what follows then.
 
     Those of a moment do not include session timeouts, because when a member was last seen is in no event;
@@ -51,7 +51,7 @@ class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True):
     """It may end by so much later; above 0 for a session alone, where not every time of a run was recorded."""
 
 
-class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event of the group, and the group after it."""
 
     position: int
@@ -83,7 +83,7 @@ class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
         return Point(self.position, self.at_ms)
 
 
-class Lane(msgspec.Struct, frozen=True, kw_only=True):
+class Lane(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One member id, from its first JoinGroup with that id to its removal."""
 
     member_id: MemberId
@@ -108,7 +108,7 @@ BEFORE: Final = "before"
 """Stands for the event that began something, where that event has been trimmed."""
 
 
-class HeldRequest(msgspec.Struct, frozen=True, kw_only=True):
+class HeldRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A JoinGroup or SyncGroup whose response the coordinator holds. Begin and end are equal if it was not held.
 
     In a group of the consumer protocol no response is held: there it is a time in which a member has to give up
@@ -123,7 +123,7 @@ class HeldRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Type of the event that ended it; empty while it is held."""
 
 
-class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
+class StateSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which the group had one state."""
 
     state: AnyGroupState
@@ -131,7 +131,7 @@ class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended: Point | None = None
 
 
-class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One generation, from the end of its join phase to the next generation, or to the end of the group.
 
     In a group of the consumer protocol one group epoch.
@@ -148,7 +148,7 @@ class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended: Point | None = None
 
 
-class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
+class Rebalance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A join phase and a sync phase, up to the commit of an assignment, or to a group without members.
 
     A rebalance that starts before the last one has ended counts as the same one: its members had no assignment between.
@@ -163,7 +163,7 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: str = ""
 
 
-class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which neither the assignment nor the owners of a partition changed.
 
     `assigned_to` is what the coordinator has, and `regroup replay` shows. `owners` are those of them that have received
@@ -193,7 +193,25 @@ class CommittedStep(NamedTuple):
     """The offset of the next record to read."""
 
 
-class MemberSession(msgspec.Struct, frozen=True, kw_only=True):
+class LogEnd(NamedTuple):
+    """A time at which a recorded response said where the log of a partition ended, if that had changed."""
+
+    at_ms: int
+    offset: int
+    """The offset that the next record gets."""
+
+
+class RepeatedRead(NamedTuple):
+    """Records that a member of a simulation processed, after a member of the group had processed them before."""
+
+    at_ms: int
+    client_id: str
+    first: int
+    """The offset of the first of them."""
+    record_count: int
+
+
+class MemberSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What events say about the session timeout of one member id."""
 
     changes: tuple[tuple[int, AnyMember | None], ...]
@@ -221,7 +239,7 @@ class ExchangeFate(StrEnum):
     """A fault rule let the request be handled twice."""
 
 
-class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request that names the group, and its response; or a run of equal heartbeats on one connection.
 
     Times are epoch milliseconds by the clock of the brokers. The decoded messages are read from the store on demand
@@ -289,7 +307,7 @@ NOT_KEPT: Final = "not kept"
 """Stands for the error code in a response of which only the begin was recorded."""
 
 
-class ViewSpan(msgspec.Struct, frozen=True, kw_only=True):
+class ViewSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which a simulated member believed that it owned the same partitions, one or more."""
 
     member_id: MemberId
@@ -302,7 +320,7 @@ class ViewSpan(msgspec.Struct, frozen=True, kw_only=True):
     """None if it believed so until the end."""
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was recorded beside the events of a group."""
 
     exchanges: bool = False
@@ -311,6 +329,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """What the network did to each message."""
     views: bool = False
     """What members believed they owned."""
+    reads: bool = False
+    """Which records members read again."""
     processes: tuple[tuple[int, int | None], ...] = ()
     """Each process of the coordinators: the epoch with which it began, and from when on its exchanges were recorded, in
     epoch milliseconds; 0 if they were from its begin, and None if they were not."""
@@ -359,6 +379,10 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     views: tuple[ViewSpan, ...] = ()
     """What the members of a simulation believed they owned, in the order of their begin."""
     recorded: Recorded = Recorded()
+    log_ends: Mapping[TopicPartition, tuple[LogEnd, ...]] = {}
+    """Where the logs of partitions of the group ended, as far as recorded; of logs that no response names, nothing."""
+    repeated_reads: Mapping[TopicPartition, tuple[RepeatedRead, ...]] = {}
+    """The records that members of a simulation read again."""
     sessions: Mapping[MemberId, MemberSession] = {}
     topic_names: Mapping[str, str] = {}
     """The names of topics by their ids, which events of the consumer protocol have."""

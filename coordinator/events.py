@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """A fact about one group at one time. `at_ms` is epoch milliseconds; `DecisionBuilder.apply` sets it."""
 
     at_ms: int = 0

@@ -81,7 +81,7 @@ class UnknownEvent(StoreError):
     """The store holds an event of a type or version that this regroup does not know."""
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """What led to an event: a request, a deadline, or the broker itself."""
 
     api: str = ""

@@ -9,7 +9,7 @@ timeline = builder.timeline()
 from collections.abc import Iterable
 from typing import Final
 
-from regroup.classroom.fold.deadlines import armed_deadlines
+from regroup.classroom.fold.deadlines import armed_deadlines, deadline_facts
 from regroup.classroom.fold.holdings import holdings_of
 from regroup.classroom.fold.members import MembersBuilder
 from regroup.classroom.fold.offsets import OffsetsBuilder
@@ -17,10 +17,10 @@ from regroup.classroom.fold.ownership import OwnershipBuilder
 from regroup.classroom.fold.phases import PhasesBuilder
 from regroup.classroom.fold.sessions import SessionsBuilder
 from regroup.classroom.kinds import changed_members, members_of, reader_of
-from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
+from regroup.classroom.timeline import BEFORE, ArmedDeadline, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
-from regroup.coordinator.group import Group, MemberId
+from regroup.coordinator.group import Group, GroupKind, MemberId
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged, decode_cause, decode_event
 from regroup.server.cluster.events import PartitionsAdded, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.records import Record
@@ -44,6 +44,8 @@ class TimelineBuilder:
         self._holdings = holdings_of(self._ownership)
         self._offsets = OffsetsBuilder()
         self._sessions = SessionsBuilder()
+        self._deadline_facts: tuple[object, ...] = ()
+        self._deadlines: tuple[ArmedDeadline, ...] = ()
         if trimmed_through is not None:
             self._offsets.begin_with(self._group, trimmed_through)
             self._holdings[self._group.kind].begin_with(self._group)
@@ -144,10 +146,19 @@ class TimelineBuilder:
             generation_id=reader.number(after),
             leader_id=reader.leader_id(after),
             members=self._members_of_last,
-            deadlines=armed_deadlines(after),
+            deadlines=self._armed_deadlines(after),
             kind=reader.kind,
             joined=joined,
         )
+
+    def _armed_deadlines(self, after: Group) -> tuple[ArmedDeadline, ...]:
+        """Most events leave the deadlines of a classic group as they are."""
+        if after.kind is not GroupKind.CLASSIC:
+            return armed_deadlines(after)
+        facts = deadline_facts(after)
+        if facts != self._deadline_facts:
+            self._deadline_facts, self._deadlines = facts, armed_deadlines(after)
+        return self._deadlines
 
 
 def timeline_of(group_id: str, records: Iterable[Record]) -> GroupTimeline:

@@ -1,11 +1,12 @@
 """The deadlines that run after an event, as far as events say: all but session timeouts."""
 
+from functools import lru_cache
 from typing import Final
 
 from regroup.classroom.kinds import reader_of
 from regroup.classroom.timeline import ArmedDeadline
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, MemberId
 
 WHAT_FOLLOWS: Final = {
     DeadlineKind.JOIN_PHASE: "the join phase ends with the members that have sent JoinGroup",
@@ -17,14 +18,29 @@ WHAT_FOLLOWS: Final = {
 INITIAL_JOIN_PHASE: Final = "the join phase ends, or goes on if members joined and time remains"
 
 
+def deadline_facts(group: Group) -> tuple[object, ...]:
+    """What the deadlines of a classic group follow from: while it is the same, they are."""
+    has_pending_syncs = bool(group.pending_sync_members)
+    return (
+        group.state,
+        group.join_phase,
+        has_pending_syncs and group.sync_deadline_ms,
+        group.pending_join_members,
+        group.pending_appends,
+    )
+
+
 def armed_deadlines(group: Group) -> tuple[ArmedDeadline, ...]:
     """The running deadlines, the earliest first. Session timeouts count from when a member was last seen, which is in
     no event, so they are left out."""
     running = sorted(reader_of(group).deadlines(group))
-    return tuple(
-        ArmedDeadline(kind=each.kind, at_ms=each.at_ms, member_id=each.member_id, follows=_follows(group, each.kind))
-        for each in running
-    )
+    return tuple([_armed(each.kind, each.at_ms, each.member_id, _follows(group, each.kind)) for each in running])
+
+
+@lru_cache(maxsize=1024)
+def _armed(kind: DeadlineKind, at_ms: int, member_id: MemberId, follows: str) -> ArmedDeadline:
+    """One value for all events between which a deadline runs."""
+    return ArmedDeadline(kind=kind, at_ms=at_ms, member_id=member_id, follows=follows)
 
 
 def _follows(group: Group, kind: DeadlineKind) -> str:

@@ -37,6 +37,8 @@ class OwnershipBuilder:
         self._revoking: dict[TopicPartition, dict[MemberId, None]] = {}
         self._subscriptions: dict[MemberId, tuple[str, ...]] = {}
         self._subscribers: Counter[str] = Counter()
+        self._has_other_topics = False
+        """Whether a subscription has changed since `_subscribed` was taken from all of them."""
         self._subscribed: frozenset[str] = frozenset()
         """The topics of the members; a group without members keeps its last ones."""
         self._partition_counts: dict[str, int] = {}
@@ -92,11 +94,15 @@ class OwnershipBuilder:
         former = self._subscriptions.get(member_id, ())
         if topics != former:
             self._subscriptions[member_id] = topics
+            self._has_other_topics = True
             self._subscribers.subtract(former)
             self._subscribers.update(topics)
 
     def show_subscribed(self) -> None:
         """The topics to which members subscribe now are those whose partitions are shown."""
+        if not self._has_other_topics:
+            return
+        self._has_other_topics = False
         if (topics := frozenset(+self._subscribers)) != self._subscribed:
             self._subscribed = topics
             self._show_partitions()

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from regroup.classroom.reading import RecordingsBuilder
 from regroup.classroom.recorded.drafts import GROUP_API_KEYS
+from regroup.classroom.recorded.log_ends import LOG_API_KEYS
 from regroup.classroom.recorded.messages import ExchangeMessages, messages_of_row
 from regroup.classroom.timeline import GroupTimeline
 from regroup.server.net.request_recorder import ExchangeRow
@@ -29,12 +30,19 @@ class LiveRecordings:
         self._known: dict[int, tuple[ExchangeRow, RowForm]] = {}
         self._messages: dict[int, tuple[RowForm, ExchangeMessages]] = {}
         self._views: list[ViewObserved] = []
+        self._read: set[int] = set()
+        """The numbers of rows that have said where logs end."""
 
     def take(self, rows: Sequence[ExchangeRow], views: Sequence[ViewObserved], *, most: int = MAX_EXCHANGES) -> None:
         """Take in the rows that are in memory now, in the order of their requests, and all views of the group.
 
         Of more than `most` rows that may name a group only the latest count; the others are as good as forgotten.
         """
+        for row in rows:
+            if row.request[:2] in LOG_API_KEYS and row.ended_at_ms is not None and row.number not in self._read:
+                self._builder.log_ends.on_row(row)
+                self._read.add(row.number)
+        self._read.intersection_update({row.number for row in rows})
         of_groups = [row for row in rows if row.request[:2] in GROUP_API_KEYS]
         if len(of_groups) > most:
             rows = of_groups[len(of_groups) - most :]

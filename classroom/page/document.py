@@ -27,7 +27,13 @@ from regroup.classroom.page.columns import (
     differences,
 )
 from regroup.classroom.page.event_json import EventTexts
-from regroup.classroom.page.recordings import exchange_columns, recorded_facts, session_spans
+from regroup.classroom.page.recordings import (
+    exchange_columns,
+    log_end_columns,
+    recorded_facts,
+    repeated_read_columns,
+    session_spans,
+)
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
@@ -109,6 +115,8 @@ class DocumentWriter:
             "steps": self._steps(),
             "ownership": self._ownership(),
             "offsets": self._offsets(),
+            "logEnds": log_end_columns(timeline, self._strings),
+            "reads": repeated_read_columns(timeline, self._strings),
         }
         return parts | {
             "phrases": self._phrases.phrases(),
@@ -269,8 +277,8 @@ class DocumentWriter:
             return None
         return {
             "member": [self._strings(each.member_id) for each in found],
-            "from": [each.from_ms for each in found],
-            "until": [each.until_ms for each in found],
+            "from": [each.began for each in found],
+            "until": [each.ended for each in found],
             "at": [each.deadline.at_ms if each.deadline else None for each in found],
             "kind": [self._strings(each.deadline.kind if each.deadline else None) for each in found],
             "follows": [

@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -35,6 +36,8 @@ class EventTexts:
             msgspec.json.encode(each): b'"\\u0001%d"' % strings(each) for each in member_ids
         }
         self._strings = strings
+        shortest = min((len(each) - 2 for each in self._references), default=0)
+        self._may_have_references = re.compile(rb'[^"]{%d}|\\u0001' % max(1, shortest))
 
     def event(self, moment: TimelineMoment) -> str:
         """The event of a moment."""
@@ -48,6 +51,9 @@ class EventTexts:
         return "" if moment.cause is None else self._with_references(msgspec.json.encode(moment.cause))
 
     def _with_references(self, encoded: bytes) -> str:
+        # Most causes have no string that is as long as a member id.
+        if not self._may_have_references.search(encoded):
+            return encoded.decode()
         return _STRING.sub(self._reference, encoded).decode()
 
     def _reference(self, match: re.Match[bytes]) -> bytes:
@@ -77,10 +83,12 @@ def _without_bytes(value: Any, decoded: Callable[[bytes], Any]) -> Any:
     return value
 
 
+@lru_cache(maxsize=4096)
 def _assignment(data: bytes) -> dict[str, list[int]]:
     return _by_topic(decode_assignment(data).partitions)
 
 
+@lru_cache(maxsize=4096)
 def _subscription(data: bytes) -> dict[str, Any]:
     found = decode_subscription(data)
     owned = {"owned_partitions": _by_topic(found.owned_partitions)} if found.owned_partitions else {}

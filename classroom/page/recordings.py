@@ -16,13 +16,26 @@ from regroup.coordinator.group import MemberId
 MAX_SESSION_STEPS: Final = 200_000
 """Times at which a session may start again, multiplied by the members: of more, sessions are not shown."""
 
+RULE_REASON: Final = "fault rule: "
+HOLDING_EFFECTS: Final = frozenset({"hold", "delay"})
+MAX_LOG_ENDS: Final = 20_000
+"""Ends of logs in one document."""
+
+
+class Instant(NamedTuple):
+    """A time, after the event at a position: several events may have the same time."""
+
+    at_ms: int
+    position: int
+
 
 class SessionSpan(NamedTuple):
     """A time during which the session deadline of a member was the same; without one it was not recorded."""
 
     member_id: MemberId
-    from_ms: int
-    until_ms: int
+    began: Instant
+    ended: Instant | None
+    """None if it runs at the end of the history."""
     deadline: ArmedDeadline | None
 
 
@@ -33,6 +46,7 @@ def recorded_facts(timeline: GroupTimeline) -> dict[str, Any]:
         "exchanges": recorded.exchanges,
         "network": recorded.network,
         "views": recorded.views,
+        "reads": recorded.reads,
         "missing": list(recorded.missing),
     }
 
@@ -57,6 +71,7 @@ def exchange_columns(
         "error": [string(each.error) for each in exchanges],
         "fate": [string(each.fate) for each in exchanges],
         "reason": [phrases(known_text(each.reason, REASON)) for each in exchanges],
+        "held": [int(is_held_by_rule(each)) for each in exchanges],
         "count": [each.count for each in exchanges],
         "refused": [int(each.is_refused) for each in exchanges],
         "incident": [int(_is_incident(each)) for each in exchanges],
@@ -65,6 +80,12 @@ def exchange_columns(
         "request": [_text(messages, each.number, "request") for each in exchanges] if messages else [],
         "response": [_text(messages, each.number, "response") for each in exchanges] if messages else [],
     }
+
+
+def is_held_by_rule(exchange: TimelineExchange) -> bool:
+    """Whether a fault rule holds or delays it, or has done so, before the coordinator had it."""
+    effects = exchange.reason.removeprefix(RULE_REASON).split(", ")
+    return exchange.reason.startswith(RULE_REASON) and not HOLDING_EFFECTS.isdisjoint(effects)
 
 
 def _is_incident(exchange: TimelineExchange) -> bool:
@@ -83,24 +104,51 @@ def _text(messages: Mapping[int, ExchangeMessages], number: int, side: str) -> s
     return "" if found is None else msgspec.json.encode(found).decode()
 
 
+def log_end_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:
+    """Where logs ended, of one partition after the other; of too many ends every second, third … one and the last."""
+    total = sum(map(len, timeline.log_ends.values()))
+    every = -(-total // MAX_LOG_ENDS) or 1
+    rows: list[tuple[int, int, int]] = []
+    at, offsets = list[int](), list[int]()
+    for partition, ends in timeline.log_ends.items():
+        kept = [*ends[:-1:every], *ends[-1:]]
+        rows.append((string(partition.topic), partition.partition, len(kept)))
+        at += differences(end.at_ms for end in kept)
+        offsets += differences(end.offset for end in kept)
+    return {"rows": rows, "at": at, "offset": offsets}
+
+
+def repeated_read_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:
+    """The records that were read again, of one partition after the other."""
+    rows: list[tuple[int, int, int]] = []
+    at, client, first, count = list[int](), list[int](), list[int](), list[int]()
+    for partition, reads in timeline.repeated_reads.items():
+        rows.append((string(partition.topic), partition.partition, len(reads)))
+        at += differences(each.at_ms for each in reads)
+        client += (string(each.client_id) for each in reads)
+        first += (each.first for each in reads)
+        count += (each.record_count for each in reads)
+    return {"rows": rows, "at": at, "client": client, "first": first, "count": count}
+
+
 def session_spans(timeline: GroupTimeline) -> list[SessionSpan] | None:
     """The session deadlines of all members over time, as far as recorded; None if there is none, or too much."""
     if not timeline.recorded.exchanges:
         return None
     seen = {at_ms for exchange in timeline.exchanges for at_ms in (exchange.at_ms, *exchange.seen_ms)}
-    times = sorted(seen | {moment.at_ms for moment in timeline.moments})
+    times = {Instant(moment.at_ms, moment.position) for moment in timeline.moments}
+    times |= {Instant(at_ms, timeline.position_at(at_ms)) for at_ms in seen}
     if len(times) * max(1, len(timeline.sessions)) > MAX_SESSION_STEPS:
         return None
-    clocks, running = SessionClocks(timeline), dict[MemberId, tuple[int, ArmedDeadline | None]]()
+    clocks, running = SessionClocks(timeline), dict[MemberId, tuple[Instant, ArmedDeadline | None]]()
     found: list[SessionSpan] = []
-    for at_ms in times:
-        now = clocks.at(timeline.position_at(at_ms), at_ms)
+    for instant in sorted(times):
+        now = clocks.at(instant.position, instant.at_ms)
         present = {each.member_id: each for each in now.deadlines} | dict.fromkeys(now.not_recorded)
         for member_id in [each for each, (_, deadline) in running.items() if present.get(each, ()) != deadline]:
-            from_ms, deadline = running.pop(member_id)
-            found.append(SessionSpan(member_id, from_ms, at_ms, deadline))
+            began, deadline = running.pop(member_id)
+            found.append(SessionSpan(member_id, began, instant, deadline))
         for member_id, armed in present.items():
-            running.setdefault(member_id, (at_ms, armed))
-    end_ms = timeline.last.at_ms
-    found += [SessionSpan(each, from_ms, end_ms, deadline) for each, (from_ms, deadline) in running.items()]
-    return sorted(found, key=lambda span: (span.member_id, span.from_ms))
+            running.setdefault(member_id, (instant, armed))
+    found += [SessionSpan(each, began, None, deadline) for each, (began, deadline) in running.items()]
+    return sorted(found, key=lambda span: (span.member_id, span.began))

@@ -57,6 +57,7 @@ EVENTS: Final = {
     "leader elected": "{member} 成为 leader{because}",
     "rebalance started": "rebalance 开始{because}。join 阶段最长 {limit}",
     "initial rebalance started": "rebalance 开始{because}。join 阶段持续 {limit}，有成员加入则更久",
+    "rebalance started without a join phase": "rebalance 开始{because}。join 阶段立即结束",
     "join phase extended": "join 阶段再延长 {limit}{because}",
     "generation started": "generation {generation} 开始：{members}；assignor {assignor}",
     "generation raised": "generation 未经 rebalance 提高到 {generation}",

@@ -62,6 +62,7 @@ EVENTS: Final = {
     "initial rebalance started": (
         "A rebalance started{because}. The join phase lasts {limit}, and longer if members join"
     ),
+    "rebalance started without a join phase": "A rebalance started{because}. The join phase ends at once",
     "join phase extended": "The join phase goes on for {limit}{because}",
     "generation started": "Generation {generation} started with {members}, assignor {assignor}",
     "generation raised": "The generation was raised to {generation} without a rebalance",

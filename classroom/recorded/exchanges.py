@@ -24,10 +24,11 @@ def timeline_exchanges(
 ) -> tuple[TimelineExchange, ...]:
     """The exchanges of one group that ended at this time or later, each with the positions of the moments that name it
     as their cause."""
-    events = _events_by_request(moments)
+    of_group = drafts.of_group(group, from_ms)
+    events = _events_by_request(moments) if of_group else {}
     found: list[TimelineExchange] = []
     unanswered: dict[tuple[str, str], TimelineExchange] = {}
-    for number, draft in enumerate(drafts.of_group(group, from_ms), start=1):
+    for number, draft in enumerate(of_group, start=1):
         exchange = _exchange(draft, number, _fate(drafts, draft), events)
         if exchange.api in SENT_AGAIN:
             key = (exchange.client_id, exchange.api)

@@ -172,8 +172,10 @@ def group_emptied(group: Group, event: e.GroupEmptied) -> Group:
 
 
 def member_synced(group: Group, event: e.MemberSynced) -> Group:
-    pending = tuple(member_id for member_id in group.pending_sync_members if member_id != event.member_id)
-    group = replace(group, pending_sync_members=pending)
+    pending = group.pending_sync_members
+    if event.member_id in pending:
+        at = pending.index(event.member_id)
+        group = replace(group, pending_sync_members=pending[:at] + pending[at + 1 :])
     if not event.awaits_assignment:
         return group
     return group.with_member(replace(group.members[event.member_id], awaiting=AwaitedResponse.SYNC))

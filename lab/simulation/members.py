@@ -20,8 +20,9 @@ from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMem
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
-from regroup.members.runtime.workload import RecordLedger
+from regroup.members.runtime.workload import RecordCounts, RecordLedger
 from regroup.members.transports.tcp import TcpTransport
+from regroup.protocol.consumer.subscription import TopicPartition
 
 OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
 LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
@@ -46,11 +47,14 @@ class SimulatedMembers:
         on_stop: Callable[[str], None],
         checker: Checker | None,
         on_note: Callable[[str, MemberNote], None] = lambda name, note: None,
+        on_read_again: Callable[[str, TopicPartition, int], None] = lambda name, partition, offset: None,
     ) -> None:
+        """`on_read_again` gets the name of a member with each record that its group had processed before."""
         self.by_name: dict[str, LabMember] = {}
         self._plan, self._network, self._brokers, self._rng = plan, network, brokers, rng
         self._on_change_of, self._on_stop_of, self._on_note_of = on_change, on_stop, on_note
         self._checker = checker
+        self._on_read_again = on_read_again
         self._ledger = RecordLedger(plan.workload.late_after_ms)
         self._former: list[LabMember] = []
         """Stopped processes of members that have joined again since, as new processes."""
@@ -119,6 +123,10 @@ class SimulatedMembers:
             )
         member.start()
 
+    def _ledger_of(self, name: str, planned: MemberPlan) -> RecordLedger:
+        ledger = self._checker.ledger(planned.group, name) if self._checker else self._ledger
+        return ObservedLedger(ledger, partial(self._on_read_again, name))
+
     def _classic_member(self, name: str, planned: MemberPlan) -> SimulatedMember:
         return SimulatedMember(
             name,
@@ -127,7 +135,7 @@ class SimulatedMembers:
             Subscribe(planned.topics),
             faults=[parse_fault(text) for text in planned.faults],
             workload=self._plan.workload if self.has_workload else None,
-            ledger=self._checker.ledger(planned.group, name) if self._checker else self._ledger,
+            ledger=self._ledger_of(name, planned),
             observe=self._on_change,
             on_note=self._on_note_of,
             on_process_exit=self._on_process_exit,
@@ -192,6 +200,34 @@ class SimulatedMembers:
         if isinstance(change, JoinedGroup):
             self._names[change.member_id] = name
         self._on_change_of(name, change)
+
+
+class ObservedLedger(RecordLedger):
+    """A ledger that says which records were processed again: `on_repeat` gets the partition and offset of each."""
+
+    def __init__(self, ledger: RecordLedger, on_repeat: Callable[[TopicPartition, int], None]) -> None:
+        super().__init__()
+        self._ledger = ledger
+        self._on_repeat = on_repeat
+
+    def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        self._ledger.start_partition(partition, offset)
+
+    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
+        is_first = self._ledger.record_processed(partition, offset, produced_ms, now_ms)
+        if not is_first:
+            self._on_repeat(partition, offset)
+        return is_first
+
+    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
+        self._ledger.skip_offsets(partition, first, stop)
+
+    def record_committed(self, partition: TopicPartition, offset: int) -> None:
+        self._ledger.record_committed(partition, offset)
+
+    @property
+    def counts(self) -> RecordCounts:
+        return self._ledger.counts
 
 
 def has_sound_assignor(planned: MemberPlan) -> bool:

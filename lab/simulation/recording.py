@@ -7,6 +7,8 @@ run has the same events as any other.
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from regroup.lab.plan.plan import NetworkPlan
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.message_log import MessageLog
@@ -15,6 +17,7 @@ from regroup.server.recording.observations import (
     MessageObserved,
     Observation,
     ObservationsBegan,
+    ReadAgainObserved,
     ViewObserved,
     encode_observations,
 )
@@ -44,7 +47,7 @@ class RunRecording:
 
     def start(self, network: NetworkPlan) -> None:
         """Begin to record: write to the store twice a second of virtual time."""
-        began = ObservationsBegan(self._now_ms(), self.position, network.latency_ms, network.jitter_ms)
+        began = ObservationsBegan(self._now_ms(), self.position, network.latency_ms, network.jitter_ms, has_reads=True)
         self._observed.insert(0, began)
         self._writer.start()
 
@@ -69,6 +72,17 @@ class RunRecording:
         self._views[name] = (member_id, partitions)
         listed = tuple((each.topic, each.partition) for each in partitions)
         self._observed.append(ViewObserved(self._now_ms(), self.position, name, group, member_id, listed))
+
+    def on_read_again(self, name: str, group: str, partition: TopicPartition, offset: int) -> None:
+        """A member has processed a record that its group had processed before."""
+        at_ms, last = self._now_ms(), self._observed[-1] if self._observed else None
+        read = ReadAgainObserved(
+            at_ms, self.position, name, group, partition.topic, partition.partition, offset, count=1
+        )
+        if isinstance(last, ReadAgainObserved) and read == replace(last, first=last.first + last.count, count=1):
+            self._observed[-1] = replace(last, count=last.count + 1)
+        else:
+            self._observed.append(read)
 
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
         """Write a block of exchanges or, while no process has the store open, keep it until then.

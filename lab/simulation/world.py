@@ -97,6 +97,7 @@ class World:
             on_stop=self._on_member_stop,
             checker=self.checker,
             on_note=self._on_member_note,
+            on_read_again=self._on_read_again,
         )
 
     def _random_stream(self, part: str) -> Random:
@@ -180,6 +181,10 @@ class World:
         consumer = self.members.by_name[name].consumer
         owned = () if is_over else consumer.assigned_partitions
         self.recording.on_view(name, self.plan.members[name].group, consumer.generation.member_id, owned)
+
+    def _on_read_again(self, name: str, partition: TopicPartition, offset: int) -> None:
+        if self.recording:
+            self.recording.on_read_again(name, self.plan.members[name].group, partition, offset)
 
     def _process_now_ms(self) -> int:
         return self.brokers.process_now_ms()

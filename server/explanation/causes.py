@@ -54,7 +54,9 @@ def cause_of(history: KnownHistory, happening: GroupHappening) -> Explanation:
     exchange = history.exchange_of(happening)
     text = cause_text(happening.cause)
     if exchange is not None:
-        text += f" from {exchange.client_host.lstrip('/')}" if exchange.client_host != "/unknown" else ""
+        host = exchange.client_host.lstrip("/")
+        # In a simulation the host of a client is its own name, which the text has already.
+        text += f" from {host}" if host not in ("unknown", happening.cause.client_id) else ""
         if exchange.fault:
             return reason(text, notes=[f"a fault rule did something to this request: {exchange.fault}"])
     return reason(text)

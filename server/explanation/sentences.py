@@ -47,7 +47,7 @@ def duration_text(duration_ms: int) -> str:
         return counted(duration_ms // 86_400_000, "day")
     if duration_ms >= 600_000 and duration_ms % 60_000 == 0:
         return f"{duration_ms // 60_000} min"
-    return f"{duration_ms / 1000:g} s"
+    return f"{duration_ms / 1000:.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,5 +1,5 @@
 """What a simulation has observed beside events and exchanges, as blocks of a store: what its network did to messages,
-and what its members believed they owned.
+what its members believed they owned, and which records they read twice.
 
 Only a simulation can write them: in a real network neither side learns what became of a lost message.
 """
@@ -24,6 +24,8 @@ class ObservationsBegan(msgspec.Struct, frozen=True, array_like=True, tag="began
     """The time that each message takes in a network without faults. One that takes longer has a row."""
     jitter_ms: float
     """By chance up to so much more."""
+    has_reads: bool = False
+    """Whether it is observed which records members read again; stores of before that was say that it is not."""
 
 
 class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message"):
@@ -66,7 +68,23 @@ class ViewObserved(msgspec.Struct, frozen=True, array_like=True, tag="view"):
     partitions: tuple[tuple[str, int], ...]
 
 
-Observation: TypeAlias = ObservationsBegan | MessageObserved | ViewObserved
+class ReadAgainObserved(msgspec.Struct, frozen=True, array_like=True, tag="read again"):
+    """A member has processed records of a partition that a member of its group had processed before."""
+
+    at_ms: StoredTime
+    position: StoredNumber
+    client: str
+    """The name of the member's host, which is its client id."""
+    group: str
+    topic: str
+    partition: StoredNumber
+    first: StoredNumber
+    """The offset of the first of them."""
+    count: StoredNumber
+    """How many there are, one after the other."""
+
+
+Observation: TypeAlias = ObservationsBegan | MessageObserved | ViewObserved | ReadAgainObserved
 
 MAX_ROWS: Final = 1_000
 _ENCODER: Final = msgspec.msgpack.Encoder()

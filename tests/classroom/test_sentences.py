@@ -1,11 +1,15 @@
 """Sentences of single moments."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.sentences import moment_sentence
+from regroup.classroom.timeline import TimelineMoment
 from regroup.classroom.wording import MemberNames, since_text
+from regroup.coordinator.events import RebalanceStarted
+from regroup.coordinator.group import GroupState
 from tests.classroom.histories import drawn_history, groups_of
 
 
@@ -18,6 +22,26 @@ def test_every_moment_has_a_sentence(seed: int) -> None:
         names = MemberNames(timeline.names)
         for moment in timeline.moments:
             assert moment_sentence(moment, names).endswith((".", ")"))
+
+
+@pytest.mark.parametrize("is_initial", [False, True])
+def test_a_join_phase_without_any_time_ends_at_once(is_initial: bool) -> None:
+    event = RebalanceStarted(at_ms=1_000, deadline_ms=1_000, is_initial=is_initial)
+    moment = TimelineMoment(
+        position=1,
+        event_number=1,
+        coordinator_epoch=1,
+        at_ms=1_000,
+        type="rebalance-started",
+        event=event,
+        cause=None,
+        state=GroupState.PREPARING_REBALANCE,
+        generation_id=0,
+        leader_id=None,
+        members=(),
+        deadlines=(),
+    )
+    assert moment_sentence(moment, MemberNames({})) == "A rebalance started. The join phase ends at once."
 
 
 def test_a_name_in_a_reason_keeps_the_comma_behind_it() -> None:

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.fold.deadlines import armed_deadlines
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.timeline import BEFORE, GroupTimeline
+from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
@@ -76,6 +78,17 @@ def test_at_any_position_a_timeline_equals_a_replay(seed: int, data: st.DataObje
             if is_open_at(each.began, each.ended, position)
         }
         assert held == {(each.member_id, each.awaiting) for each in group.members.values() if each.awaiting}
+
+
+@settings(max_examples=3, deadline=None)
+@given(FEW_SEEDS)
+def test_the_deadlines_of_a_moment_are_those_of_its_group(seed: int) -> None:
+    records = drawn_history(seed, minutes=3)
+    for name in groups_of(records):
+        group = Group(group_id=name)
+        for moment in timeline_of(name, records).moments:
+            group = evolve(group, moment.event)
+            assert moment.deadlines == armed_deadlines(group)
 
 
 def is_open_at(began: tuple[int, int], ended: tuple[int, int] | None, position: int) -> bool:

@@ -172,6 +172,121 @@ def test_clocks_run_down_at_the_end_of_a_history(kafka: Emulator, port: Control)
         assert page.errors == []
 
 
+SESSION_OF_BEN_RUNS_DOWN = """() => runningClocks(stage).some(({ kind, member, at }) =>
+  kind === "session" && stage.history.nameOf(member) === "ben" && at - stage.cursor.at < 3000)"""
+"""It is seen every second while it runs, and its session of five seconds starts again."""
+
+
+@pytest.mark.slow
+def test_each_act_is_seen_in_the_pictures(kafka: Emulator, port: Control) -> None:
+    group = kafka.group("classroom")
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", "ben", session_s="5")
+        group.wait_until_stable(members=2)
+        wait_for_event(page, "assignment-committed")
+        rows = page.locator(".twin:visible").first.get_by_role("row")
+        owners = page.locator(".twin:visible").last.get_by_role("row")
+        page.get_by_label("Partitions", exact=True).fill("4")
+        page.get_by_role("button", name="Create or extend").click()
+        owners.filter(has_text="orders-3").wait_for()
+        page.locator("#hands .top input").fill("2")
+        page.get_by_role("button", name="Slow: anna").click()
+        hands(page).get_by_role("row", name="Slow 2 s").wait_for()
+        add(page, "carla", session_s="5")
+        rows.filter(has_text="carla").filter(has_text="JoinGroup held").wait_for()
+        group.wait_until_stable(members=3)
+        page.get_by_role("button", name="Leave: carla").click()
+        rows.filter(has_text="carla").wait_for(state="detached")
+        page.get_by_role("button", name="Not slow: anna").click()
+        group.wait_until_stable(members=2)
+        page.get_by_role("button", name="Pause: ben").click()
+        page.get_by_role("tab", name="Clocks").click()
+        page.wait_for_function(SESSION_OF_BEN_RUNS_DOWN)
+        wait_for_event(page, "member-removed")
+        coordinator = port.look("/coordinator", group="classroom")["broker"]
+        page.get_by_role("button", name=f"Stop: Broker {coordinator}").click()
+        page.locator("#brokers").get_by_text(f"1/2 brokers run, stopped: {coordinator}").wait_for()
+        wait_for_event(page, "coordinator-loaded")
+        page.get_by_role("tab", name="Sequence").click()
+        page.get_by_role("button", name="Crash: anna").click()
+        rows.filter(has_text="anna").wait_for(state="detached")
+        assert page.errors == []
+
+
+HELD_BAR = """() => {
+  const { history, axis } = stage, [spans] = history.ruleHeldByLane.values();
+  const [bar] = visibleSpans(spans, axis);
+  return [bar.right, axis.x(axis.nowAt), axis.nowAt];
+}"""
+"""Where the bar of the request that is held ends, and where the present is, in pixels; and the time of the present."""
+
+
+@pytest.mark.slow
+def test_a_syncgroup_that_a_rule_holds_is_a_bar_that_reaches_the_present(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", session_s="30")
+        kafka.group("classroom").wait_until_stable(members=1)
+        wait_for_event(page, "assignment-committed")
+        page.get_by_role("button", name="Hold next SyncGroup: anna").click()
+        page.get_by_role("button", name="Release SyncGroup: anna").wait_for()
+        page.get_by_label("Partitions", exact=True).fill("4")
+        page.get_by_role("button", name="Create or extend").click()
+        kafka.group("classroom").wait_until(lambda now: now.state == "CompletingRebalance")
+        page.get_by_role("cell", name="SyncGroup: held by a fault rule").wait_for()
+        end, now, now_ms = page.evaluate(HELD_BAR)
+        assert end == now
+        page.wait_for_function("(now) => stage.axis.nowAt > now + 500", arg=now_ms)
+        end, now, _ = page.evaluate(HELD_BAR)
+        assert end == now
+        page.get_by_role("button", name="Release SyncGroup: anna").click()
+        kafka.group("classroom").wait_until_stable(members=1)
+        page.wait_for_function("() => [...stage.history.ruleHeldByLane.values()][0][0].endedAt !== null")
+        assert page.errors == []
+
+
+@pytest.mark.slow
+def test_a_page_without_any_broker_does_not_say_stable_alone(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", session_s="30")
+        kafka.group("classroom").wait_until_stable(members=1)
+        wait_for_event(page, "assignment-committed")
+        assert page.locator("#brokers").inner_text() == ""
+        page.locator(".facts").get_by_text("Stable", exact=True).wait_for()
+        for broker in (1, 0):
+            page.get_by_role("button", name=f"Stop: Broker {broker}").click()
+            page.get_by_text(f"Broker {broker}: stopped").wait_for()
+        page.locator("#brokers").get_by_text("0/2 brokers run, stopped: 0, 1").wait_for()
+        page.locator(".facts").get_by_text("(no broker runs)").wait_for()
+        page.get_by_role("button", name="Start: Broker 0").click()
+        page.locator("#brokers").get_by_text("1/2 brokers run, stopped: 1").wait_for()
+        page.locator(".facts").get_by_text("(no broker runs)").wait_for(state="detached")
+        assert page.errors == []
+
+
+SEEN_LATER = """() => {
+  const sessionAt = (shown) => runningClocks(shown).find(({ kind }) => kind === "session");
+  const { history, cursor } = stage, { member, at } = sessionAt(stage);
+  return sessionAt({ history, cursor, sessionEnds: new Map([[member, at + 5000]]) }).at - at;
+}"""
+"""By how much a session ends later on the page if the coordinator says that it ends five seconds later."""
+
+
+@pytest.mark.slow
+def test_a_session_on_the_page_ends_when_the_coordinator_says_so(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", session_s="30")
+        kafka.group("classroom").wait_until_stable(members=1)
+        wait_for_event(page, "assignment-committed")
+        page.get_by_role("tab", name="Clocks").click()
+        page.wait_for_function("() => stage.sessionEnds?.size && runningClocks(stage).length")
+        assert page.evaluate(SEEN_LATER) == 5_000
+        assert page.errors == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -32,6 +32,7 @@ class ActionPanel {
     this.group = null;
     this.rows = new Map();
     this.deadlines = [];
+    this.onBrokers = () => {};
     setInterval(() => this._lookAtClocks(), CLOCKS_EVERY_MS);
     setInterval(() => this._showClocks(), CLOCKS_EVERY_MS / 5);
     this.brokerRows = new Map();
@@ -152,11 +153,20 @@ class ActionPanel {
     this._showBrokers(brokers);
   }
 
-  /** Heartbeats are no events: when a member was last seen is asked for. */
+  /** Heartbeats and stops of brokers are no events of a group: when a member was last seen, and which run, is asked for. */
   async _lookAtClocks() {
-    if (this.host.hidden || document.hidden || this.group === null) return;
-    this.deadlines = await fetchedJson(`group/deadlines?group=${encodeURIComponent(this.group)}`).catch(() => []);
+    if (document.hidden || this.group === null) return;
+    const [deadlines, brokers] = await Promise.all([
+      fetchedJson(`group/deadlines?group=${encodeURIComponent(this.group)}`).catch(() => []), fetchedJson("brokers").catch(() => undefined),
+    ]);
+    this.deadlines = deadlines;
     this._showClocks();
+    if (brokers) this._showBrokers(brokers);
+  }
+
+  /** When the session of each member ends by the coordinator, unless it is seen again; by member id. */
+  sessionEnds() {
+    return new Map(this.deadlines.filter(({ kind }) => kind === "session").map((each) => [each.member_id, each.at_ms]));
   }
 
   _showClocks() {
@@ -192,6 +202,7 @@ class ActionPanel {
   }
 
   _showBrokers(brokers) {
+    this.onBrokers(brokers);
     for (const { broker, running } of brokers) {
       if (!this.brokerRows.has(broker)) {
         const text = element("span"), button = element("button", { type: "button" });

@@ -8,7 +8,8 @@ class TimeAxis {
   constructor() {
     this.times = [0]; this.units = [0];
     this.isToScale = false;
-    this.left = 0; this.scale = 1; this.origin = 0; this.width = 1; this.end = 1;
+    this.nowAt = null;
+    this.left = 0; this.scale = 1; this.origin = 0; this.width = 1; this.end = 1; this.tail = 0;
   }
 
   /** Take over the times of a history; the window stays where it was. */
@@ -31,13 +32,27 @@ class TimeAxis {
 
   _measure() {
     const { times } = this, units = new Float64Array(times.length);
-    for (let index = 1; index < times.length; index++) {
-      const step = times[index] - times[index - 1];
-      units[index] = units[index - 1] + (this.isToScale ? step : Math.min(LONGEST_STEP, LEAST_STEP + 2.2 * Math.sqrt(step)));
-    }
+    for (let index = 1; index < times.length; index++) units[index] = units[index - 1] + this._unitsOf(times[index] - times[index - 1]);
     this.units = units;
-    this.end = Math.max(1, units[units.length - 1]);
+    this._measureTail();
   }
+
+  _unitsOf(step) { return this.isToScale ? step : Math.min(LONGEST_STEP, LEAST_STEP + 2.2 * Math.sqrt(step)); }
+
+  /** Go on behind the last time, up to the present of a history that is still being written; null for none. */
+  setNow(at) {
+    this.nowAt = at;
+    this._measureTail();
+  }
+
+  _measureTail() {
+    const { times, units } = this, passed = this.nowAt === null ? 0 : this.nowAt - times[times.length - 1];
+    this.tail = passed > 0 ? this._unitsOf(passed) : 0;
+    this.end = Math.max(1, units[units.length - 1] + this.tail);
+  }
+
+  /** Where what has not ended ends for the time being. */
+  get openX() { return this.tail ? this.x(this.nowAt) : Infinity; }
 
   get right() { return this.left + this.width / this.scale; }
 
@@ -97,7 +112,10 @@ class TimeAxis {
   unitOf(at) {
     const { times, units } = this, index = lastUpTo(times, at);
     if (index < 0) return units[0];
-    if (index >= times.length - 1) return units[times.length - 1];
+    if (index >= times.length - 1) {
+      const last = times.length - 1;
+      return units[last] + (this.tail ? this.tail * Math.min(1, (at - times[last]) / (this.nowAt - times[last])) : 0);
+    }
     const share = (at - times[index]) / (times[index + 1] - times[index]);
     return units[index] + share * (units[index + 1] - units[index]);
   }
@@ -105,7 +123,10 @@ class TimeAxis {
   timeOf(unit) {
     const { times, units } = this, index = lastUpTo(units, unit);
     if (index < 0) return times[0];
-    if (index >= times.length - 1) return times[times.length - 1];
+    if (index >= times.length - 1) {
+      const last = times.length - 1;
+      return times[last] + (this.tail ? Math.min(1, (unit - units[last]) / this.tail) * (this.nowAt - times[last]) : 0);
+    }
     const share = (unit - units[index]) / (units[index + 1] - units[index]);
     return times[index] + share * (times[index + 1] - times[index]);
   }

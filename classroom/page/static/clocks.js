@@ -17,6 +17,7 @@ class ClocksPicture {
   _draw() {
     const { history, cursor } = this.stage;
     if (!this.host.isConnected || !history?.length) return;
+    this.note.textContent = clocksNote(this.stage);
     const running = runningClocks(this.stage), key = running.map((each) => `${each.kind} ${each.member} ${each.at}`).join();
     if (this._drawnFor !== history || this._key !== key) this._build(running);
     this._drawnFor = history; this._key = key;
@@ -25,7 +26,7 @@ class ClocksPicture {
       const left = clock.at - cursor.at, whole = Math.max(1, clock.at - clock.beganAt);
       fill.style.width = `${Math.max(0, Math.min(100, (100 * left) / whole))}%`;
       fill.classList.toggle("ending", left < whole * 0.15);
-      rest.textContent = durationText(Math.max(0, left));
+      rest.textContent = leftText(left);
     }
   }
 
@@ -46,19 +47,25 @@ class ClocksPicture {
     if (!rows.length) rows.push(element("li", { className: "quiet" }, word("noDeadline")));
     if (running.length > MAX_CLOCKS) rows.push(element("li", { className: "quiet" }, `… ${running.length - MAX_CLOCKS} ${word("more")}`));
     this.list.replaceChildren(...rows);
-    this.note.textContent = sessionNote(history);
   }
 }
 
 /** The deadlines of the group and the sessions of its members that run at the present time, the earliest first. */
-function runningClocks({ history, cursor }) {
-  const sessions = sessionsAt(history, cursor.index, cursor.at);
+function runningClocks({ history, cursor, sessionEnds }) {
+  const sessions = sessionsAt(history, cursor.index, cursor.at).map((each) => withEnd(each, sessionEnds?.get(each.member)));
   const running = [...history.deadlinesAt(history.positions[cursor.index]), ...sessions];
   return running.sort((one, other) => (one.at ?? Infinity) - (other.at ?? Infinity));
 }
 
-/** What is not known of session timeouts; empty if they are shown. */
-function sessionNote(history) {
-  if (history.sessions) return "";
-  return word(history.recorded.exchanges ? "sessionsTooMany" : "sessionClocks");
+/** A session that the coordinator has started again since the page read what was recorded. */
+function withEnd(clock, at) {
+  return clock.kind !== "session" || clock.at === null || at === undefined || at <= clock.at ? clock
+    : { ...clock, at, beganAt: clock.beganAt + at - clock.at };
+}
+
+/** What is not known of session timeouts, and that no broker runs; empty if there is nothing to say. */
+function clocksNote({ history, outage }) {
+  const notes = outage ? [word("nothingFollows")] : [];
+  if (!history.sessions) notes.push(word(history.recorded.exchanges ? "sessionsTooMany" : "sessionClocks"));
+  return notes.join(" ");
 }

@@ -23,20 +23,23 @@ class Detail {
     this.host.setAttribute("aria-label", word("moment"));
   }
 
-  /** Show the present moment. What is long is written when the moment has stayed for a while. */
+  /** Show the present moment. While it moves, ten times a second, which is quicker than anyone reads; what is long is written
+   * when the moment has stayed for a while. */
   show() {
-    const { history, cursor } = this.stage, { index } = cursor;
+    const { history, cursor } = this.stage, { index } = cursor, now = performance.now();
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => this._showRest(history, index), this.stage.isMoving ? 160 : 0);
+    if (this.stage.isMoving && now - (this._shownAt ?? 0) < 100) return;
+    this._shownAt = now;
     this.when.textContent = `event-${history.positions[index]} · ${sinceText(history.times[index] - history.beganAt)} · ${clockText(history.times[index])}`;
     this.sentence.textContent = history.sentenceOf(index);
     this._showFacts(history, index);
-    clearTimeout(this._timer);
-    this._timer = setTimeout(() => this._showRest(history, index), this.stage.isMoving ? 160 : 0);
   }
 
   _showFacts(history, index) {
     const leader = history.leaders[index];
     const facts = [
-      [word("state"), history.states[index]], [history.numberWord, String(history.generationIds[index])],
+      [word("state"), stateNow(this.stage)], [history.numberWord, String(history.generationIds[index])],
       [word("leader"), leader === null ? word("none") : history.nameOf(leader)],
     ];
     if (!this._values || this._numberWord !== history.numberWord) {
@@ -79,6 +82,11 @@ class Detail {
     };
     this.event.textContent = compactJson(shownEvent);
   }
+}
+
+/** The present state; that no broker runs is in no event of the group. */
+function stateNow({ history, cursor, outage }) {
+  return outage && cursor.index >= history.length - 1 ? `${history.states[cursor.index]} (${word("noBroker")})` : history.states[cursor.index];
 }
 
 /** A message as JSON, in a part that opens. */

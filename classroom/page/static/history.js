@@ -51,11 +51,14 @@ class GroupHistory {
     this.stepsByMember = readSteps(document.steps, this._strings);
     this._takeRows(document.ownership, document.after);
     this._takeOffsets(document.offsets);
+    readLogs(this, document, this._strings);
     this.exchanges = readExchanges(document, this._strings, this._phrases);
     this.exchangesByLane = exchangesByLane(this);
+    this.ruleHeldByLane = ruleHeldByLane(this);
     this.views = readViews(this, document, this._strings);
     this.sessions = readSessions(document, this._strings, this._phrases);
     this.through = this.lastPosition;
+    this.takes = (this.takes ?? 0) + 1;
   }
 
   /** The label of what counts up: the generation, or the group epoch. */
@@ -213,10 +216,13 @@ class GroupHistory {
     this.offsets.sort(byPartition);
   }
 
+  /** The row of a partition among those of offsets, for what was recorded beside the commits. */
+  offsetRow(topic, index) { return this._row(this.offsets, this._offsetsByName, topic, index); }
+
   _row(rows, byName, topic, index) {
     const label = `${topic}-${index}`;
     if (!byName.has(label)) {
-      byName.set(label, { topic, index, label, spans: [] });
+      byName.set(label, { topic, index, label, spans: [], ends: [], reads: [] });
       rows.push(byName.get(label));
     }
     return byName.get(label);

@@ -2,9 +2,11 @@
 // Histories that are still being written: the one that is shown is followed, and new groups are added to the choice.
 
 const NEW_GROUPS_EVERY_MS = 1_000;
-const LEAST_SCALE = 0.15;
 const NARROW = 640;
-const CLOCK_EVERY_MS = 300;
+const TICK_EVERY_MS = 200;
+const TABLES_EVERY_MS = 1_000;
+/** Views whose tables change while no event comes. */
+const RUNNING_VIEWS = new Set(["sequence", "clocks"]);
 const RECORDED_AFTER_MS = 700;
 const RECORDED_EVERY_MS = 3_000;
 const RECONNECT_AFTER_MS = 2_000;
@@ -63,11 +65,13 @@ class Follower {
     this.said = element("span", { className: "lost", role: "status" });
     this.live = element("button", { type: "button", className: "live", onclick: () => this.toTheEnd() }, `● ${word("live")}`);
     this.live.title = word("toTheEnd");
+    this.brokers = element("span", { className: "lost", id: "brokers", role: "status" });
+    panel.onBrokers = (brokers) => this._showBrokers(brokers);
   }
 
   begin(wanted) {
     const { page, panel } = this, focused = panel.host.contains(document.activeElement) ? document.activeElement : null;
-    page.actions.append(this.said, this.live, panel.toggle);
+    page.actions.append(this.said, this.brokers, this.live, panel.toggle);
     document.querySelector("header").after(panel.host);
     if (innerWidth < NARROW && !focused) panel.hide();
     focused?.focus();
@@ -84,7 +88,7 @@ class Follower {
     // A browser opens six connections to an address: a tab that is not looked at leaves its one to others.
     document.addEventListener("visibilitychange", () => { document.hidden ? this.stream.close() : this.follow(this.number); });
     setInterval(() => { if (!document.hidden) this._newGroups(); }, NEW_GROUPS_EVERY_MS);
-    setInterval(() => this._runClocks(), CLOCK_EVERY_MS);
+    setInterval(() => this._goOn(), TICK_EVERY_MS);
   }
 
   toTheEnd() {
@@ -108,6 +112,8 @@ class Follower {
 
   _onProgress({ position, running }) {
     this.said.textContent = running ? "" : word("down");
+    this._isDown = !running;
+    this._showOutage();
     this.wanted = position;
     this.panel.refresh();
     if (!this.isTaking) this._take();
@@ -153,7 +159,6 @@ class Follower {
     } else if (stage.history === history) {
       const { axis } = stage, showsAll = axis.left <= 0 && axis.right >= axis.end;
       stage.extend(document);
-      // A window that showed the whole history goes on to do so, as long as that can be read.
       if (showsAll && (axis.width - 24) / axis.end >= LEAST_SCALE) stage.fit();
       page.scrubber.show();
     } else {
@@ -167,12 +172,36 @@ class Follower {
     setTimeout(() => { if (number === this.number) this.follow(number); }, RECONNECT_AFTER_MS);
   }
 
-  /** At the end of the history the clocks run down with the time of the brokers. */
-  _runClocks() {
-    const { history, cursor } = stage, { page, panel } = this, last = history.length - 1;
-    if (page.view !== "clocks" || cursor.index < last || page.scrubber.isPlaying || panel.ahead === undefined) return;
-    const running = history.deadlinesAt(history.positions[last]);
-    if (running.length) stage.goToTime(Math.min(Date.now() + panel.ahead, Math.max(...running.map(({ at }) => at))));
+  /** The present goes on with the time of the brokers: clocks run down, and what is held reaches it. */
+  _goOn() {
+    const { page, panel } = this;
+    if (document.hidden || panel.ahead === undefined || !stage.history?.length) return;
+    const follows = stage.isAtEnd && !page.scrubber.isPlaying && !stage.exchange;
+    stage.sessionEnds = follows ? panel.sessionEnds() : null;
+    stage.goOn(Date.now() + panel.ahead, follows);
+    if (!follows) return;
+    page.scrubber.show();
+    if (performance.now() - (this._tablesAt ?? 0) < TABLES_EVERY_MS || !RUNNING_VIEWS.has(page.view)) return;
+    this._tablesAt = performance.now();
+    page.views[page.view].twin.show();
+  }
+
+  /** Which brokers are stopped, if any are; without one that runs the state of the group is the last that is known. */
+  _showBrokers(brokers) {
+    const running = brokers.filter((each) => each.running), stopped = brokers.filter((each) => !each.running);
+    this._isOut = !running.length;
+    const names = stopped.map(({ broker }) => broker).join(", ");
+    const text = names && `${running.length}/${brokers.length} ${word("brokersRun")}, ${word("stopped")}: ${names}`;
+    if (this.brokers.textContent !== text) this.brokers.textContent = text;
+    this._showOutage();
+  }
+
+  _showOutage() {
+    const isOut = Boolean(this._isOut || this._isDown);
+    if (isOut === Boolean(stage.outage)) return;
+    stage.outage = isOut ? { at: Date.now() + (this.panel.ahead ?? 0) } : null;
+    stage.invalidate();
+    stage.settle();
   }
 
   _showEnd() {

@@ -9,6 +9,8 @@ const STATE_COLORS = {
 
 const look = {
   colors: {},
+  /** Changes whenever colours or sizes do. */
+  version: 0,
   scale: 1,
   /** A length in CSS pixels, larger in the large mode. */
   size(pixels) { return Math.round(pixels * this.scale); },
@@ -31,6 +33,7 @@ function readLook() {
     "empty", "preparing", "completing", "stable", "none", "rebalance", "hatch", "generation", "bar"];
   look.colors = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   look.scale = document.documentElement.classList.contains("large") ? 1.5 : 1;
+  look.version++;
   patterns.clear();
 }
 

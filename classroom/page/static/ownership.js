@@ -4,29 +4,42 @@
 class OwnershipPicture {
   constructor(stage) { this.stage = stage; }
 
-  draw(surface) {
-    const { history, axis } = this.stage, { pen } = surface, head = look.size(20);
+  place(surface) {
+    const { history, axis } = this.stage, head = look.size(20);
     axis.place(labelWidth(surface), surface.width - labelWidth(surface));
     this.row = look.size(history.rows.length <= 60 ? 22 : history.rows.length <= 300 ? 15 : 7);
     surface.contentHeight = head + Math.max(2, history.rows.length) * this.row + look.size(6);
+    this.first = Math.max(0, Math.floor(surface.scroll / this.row));
+    this.last = Math.min(history.rows.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
+  }
+
+  drawStill(surface) {
+    const { history, axis } = this.stage, { pen } = surface, head = look.size(20);
     this._background(pen, surface);
-    const first = Math.max(0, Math.floor(surface.scroll / this.row));
-    const last = Math.min(history.rows.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
-    for (let index = first; index < last; index++) {
+    for (let index = this.first; index < this.last; index++) {
       const row = history.rows[index], top = head + index * this.row - surface.scroll;
       for (const each of visibleSpans(row.spans, axis)) this._span(pen, each, top);
       for (const each of visibleSpans(history.views.get(row.label) ?? [], axis)) this._view(pen, each, top);
     }
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, labelWidth(surface), surface.height);
-    for (let index = first; index < last; index++) {
-      this._label(pen, surface, history.rows[index], index, head + index * this.row - surface.scroll);
-    }
-    pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, head);
-    drawPlayhead(pen, this.stage, surface, head);
     if (!history.rows.length) drawNote(pen, surface, word("noPartitions"));
+  }
+
+  drawNow(surface) {
+    const { pen } = surface, { fontKey } = pen, head = look.size(20);
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, head, labelWidth(surface), surface.height - head);
+    pen.clip();
+    for (let index = this.first; index < this.last; index++) {
+      this._label(pen, surface, this.stage.history.rows[index], index, head + index * this.row - surface.scroll);
+    }
+    pen.restore();
+    pen.fontKey = fontKey;
+    drawPlayhead(pen, this.stage, surface, head);
   }
 
   click(x, y, surface) {

@@ -17,7 +17,7 @@ class Page {
     this.said.setAttribute("aria-live", "polite");
     this.actions = element("div", { className: "actions", id: "actions" });
     this._build();
-    stage.onMoment = () => { this.scrubber.show(); this.detail.show(); };
+    stage.onMoment = () => { this.scrubber.show(); this.detail.show(); if (stage.position !== this.shownInstead) this.sayAddress(); };
     stage.onSettled = () => this._settled();
   }
 
@@ -31,6 +31,19 @@ class Page {
     this.note.textContent = [missing.length ? `${word("notRecorded")}: ${missing.join(between)}.` : "", history.isTrimmed ? word("trimmed") : ""].join(" ");
     this.legend.replaceChildren(...legendEntries(history.isConsumer));
     stage.show(history, position);
+    this.sayAddress(position);
+  }
+
+  /** Say so if the address that was asked for names no event of this group; until another event is shown. */
+  sayAddress(position) {
+    const isKnown = position === undefined || stage.history.positions.includes(position);
+    this.shownInstead = isKnown ? undefined : stage.position;
+    this.wrongAddress.textContent = isKnown ? "" : `#event-${position} ${word("otherAddress")} event-${stage.position}.`;
+  }
+
+  goToAddress(position) {
+    stage.goToPosition(position);
+    this.sayAddress(position);
   }
 
   async showBeside(number) {
@@ -86,6 +99,7 @@ class Page {
   _build() {
     this.heading = element("h1");
     this.note = element("p", { className: "quiet note" });
+    this.wrongAddress = element("p", { className: "wrong address", role: "alert" });
     this.pictures = element("div", { className: "pictures" });
     const twins = element("div", { className: "twins" });
     const tabs = element("div", { className: "tabs", role: "tablist" });
@@ -104,7 +118,7 @@ class Page {
       if (name === "sequence") twins.append((this.requests = new Twin(stage, "requests")).host);
     }
     tabs.addEventListener("keydown", (event) => this._tabKeys(event));
-    const main = element(this.source.isPart ? "div" : "main", { className: "history" }, element("div", { className: "stage" }, this.pictures, (this.legend = this._legend()), this.note), this.detail.host, twins);
+    const main = element(this.source.isPart ? "div" : "main", { className: "history" }, element("div", { className: "stage" }, this.pictures, this.wrongAddress, (this.legend = this._legend()), this.note), this.detail.host, twins);
     document.body.replaceChildren(
       element("header", {}, this.heading, this._runs(), tabs, element("span", { className: "gap" }), this.actions, this._tools()),
       main, element("footer", {}, this.scrubber.host), this._keysDialog(), this.said);
@@ -230,7 +244,7 @@ async function begin() {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.readLook());
     document.addEventListener("keydown", (event) => onKey(page, event));
     // The event holds the address that was asked for: until it arrives, a moment that settles may have replaced `location`.
-    window.addEventListener("hashchange", ({ newURL }) => { const to = positionIn(newURL); if (to !== undefined) stage.goToPosition(to); });
+    window.addEventListener("hashchange", ({ newURL }) => { const to = positionIn(newURL); if (to !== undefined && to !== stage.position) page.goToAddress(to); });
     page.showView(VIEWS[wanted.get("view")] ? wanted.get("view") : "sequence");
     await page.showRun(0, positionIn(location.href));
     if (source.runs.length > 1 && !source.onPage) await page.showBeside(1);

@@ -15,7 +15,7 @@ function readExchanges(document, strings, phrases) {
       receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
       api: strings[columns.api[index]], error: strings[columns.error[index]], fate: strings[columns.fate[index]],
       reason: phrases[columns.reason[index]], count: columns.count[index],
-      isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
+      isHeldByRule: Boolean(columns.held[index]), isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
       generation: columns.generation[index], events: columns.events[index],
       request: columns.request[index] ?? "", response: columns.response[index] ?? "",
     };
@@ -44,6 +44,30 @@ function exchangesByLane(history) {
   }
   return byMember;
 }
+
+/** For each lane the JoinGroups and SyncGroups that a fault rule held, for as long as the coordinator did not have them. */
+function ruleHeldByLane(history) {
+  const found = new Map();
+  for (const [number, exchanges] of history.exchangesByLane) {
+    const held = exchanges.filter(({ api, isHeldByRule }) => isHeldByRule && (api === "JoinGroup" || api === "SyncGroup"));
+    if (held.length) found.set(number, held.map((each) => ruleHeld(history, each)));
+  }
+  return found;
+}
+
+function ruleHeld(history, { api, member, at, answeredAt }) {
+  const came = (history.heldByMember.get(member) ?? []).find((each) => each.api === api && each.beganAt >= at
+    && (answeredAt === null || each.beganAt <= answeredAt));
+  return { api, beganAt: at, endedAt: came ? came.beganAt : answeredAt };
+}
+
+/** The request of a lane that a fault rule holds at a time; undefined if it holds none. */
+function ruleHeldAt(history, lane, at) {
+  const spans = history.ruleHeldByLane.get(lane.number) ?? [];
+  return spans.find((each) => each.beganAt <= at && (each.endedAt === null || at < each.endedAt));
+}
+
+function ruleHeldText({ api, beganAt }, at) { return `${api}: ${word("heldByRule")}, ${leftText((at ?? beganAt) - beganAt)}`; }
 
 /** For each partition the times at which members believed that they owned it, with those members. */
 function readViews(history, document, strings) {
@@ -79,19 +103,24 @@ function readSessions(document, strings, phrases) {
   const columns = document.sessions;
   if (!columns) return null;
   const spans = columns.member.map((member, index) => ({
-    member: strings[member], beganAt: columns.from[index], until: columns.until[index], at: columns.at[index],
+    member: strings[member], beganAt: columns.from[index][0], began: columns.from[index][1], until: columns.until[index], at: columns.at[index],
     kind: columns.at[index] === null ? "session" : strings[columns.kind[index]],
     follows: columns.at[index] === null ? "" : phrases[columns.follows[index]], uncertain: columns.uncertain[index],
   }));
   return groupedBy(spans, (each) => each.member);
 }
 
-/** The session deadlines that run at a time, the earliest first; those that were not recorded at the end. */
+/** The session deadlines that run at a time after an event, the earliest first; those that were not recorded at the end. */
 function sessionsAt(history, index, at) {
   const position = history.positions[index], found = [];
+  // Several events may have the same time, and a session may begin or end between two of them.
+  const isPast = (time, after) => time < at || (time === at && after <= position);
   for (const lane of history.sessions ? history.membersAt(position) : []) {
-    const spans = history.sessions.get(lane.member) ?? [], span = spans[lastUpTo(spans, at, (each) => each.beganAt)];
-    if (span && (at < span.until || span.until === history.lastAt)) found.push(span);
+    const spans = history.sessions.get(lane.member) ?? [];
+    let place = lastUpTo(spans, at, (each) => each.beganAt);
+    while (place >= 0 && !isPast(spans[place].beganAt, spans[place].began)) place--;
+    const span = spans[place];
+    if (span && (span.until === null || !isPast(...span.until))) found.push(span);
   }
   return found.sort((one, other) => (one.at ?? Infinity) - (other.at ?? Infinity));
 }

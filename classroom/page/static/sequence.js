@@ -1,25 +1,6 @@
 "use strict";
 // The sequence: a lane for the coordinator and for each member, time to the right, held requests as bars.
 
-/** The spans of a row that are visible, with their ends in pixels. Of many within one pixel only one is given. */
-function* visibleSpans(spans, axis) {
-  const [from, to] = axis.visible(), edge = axis.origin + axis.width;
-  for (let index = Math.max(0, lastUpTo(spans, from, (each) => each.beganAt)); index < spans.length; ) {
-    const span = spans[index];
-    if (span.beganAt > to) return;
-    const left = Math.max(axis.x(span.beganAt), axis.origin - 4);
-    const right = span.endedAt === null ? edge : Math.min(axis.x(span.endedAt), edge + 4);
-    if (right >= axis.origin) yield { span, left, right };
-    const next = right - left < 0.8 ? lastUpTo(spans, axis.timeAt(left + 0.8), (each) => each.beganAt) : 0;
-    index = Math.max(index + 1, next);
-  }
-}
-
-/** The room at the left for labels. */
-function labelWidth(surface) {
-  return surface.width < 560 ? look.size(88) : look.size(160);
-}
-
 const MAX_ARROWS = 160;
 const END_NAMES = { "member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced", "static-consumer-replaced": "replaced" };
 const DOTS = [
@@ -41,23 +22,46 @@ function dotOf(type) {
 class SequencePicture {
   constructor(stage) { this.stage = stage; }
 
-  draw(surface) {
-    const { history, axis } = this.stage, { pen } = surface, head = this._headHeight();
+  place(surface) {
+    const { history, axis } = this.stage, head = this._headHeight();
     this.row = look.size(24);
     axis.place(labelWidth(surface), surface.width - labelWidth(surface));
     this.lanes = this._visibleLanes(history, axis);
     surface.contentHeight = head + this.lanes.length * this.row + look.size(6);
-    this._background(pen, surface);
-    const first = Math.max(0, Math.floor(surface.scroll / this.row));
-    const last = Math.min(this.lanes.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
+    this.first = Math.max(0, Math.floor(surface.scroll / this.row));
+    this.last = Math.min(this.lanes.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
     this.top = (index) => head + index * this.row - surface.scroll;
-    const arrows = [];
-    for (let index = first; index < last; index++) this._lane(pen, this.lanes[index], this.top(index), arrows);
+  }
+
+  drawStill(surface) {
+    const { pen } = surface, head = this._headHeight(), arrows = [];
+    this._background(pen, surface);
+    for (let index = this.first; index < this.last; index++) this._lane(pen, this.lanes[index], this.top(index), arrows);
     if (arrows.length <= MAX_ARROWS) for (const arrow of arrows) this._arrow(pen, arrow, head);
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, head, labelWidth(surface), surface.height - head);
-    for (let index = first; index < last; index++) this._label(pen, surface, this.lanes[index], this.top(index));
     this._head(pen, surface, head);
+  }
+
+  drawNow(surface) {
+    const { pen } = surface, { fontKey } = pen, head = this._headHeight();
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, head, labelWidth(surface), surface.height - head);
+    pen.clip();
+    // One font after the other: browsers take long to change it.
+    const position = this.stage.history.positions[this.stage.cursor.index];
+    const isMember = (lane) => lane.began <= position && (lane.ended === null || position < lane.ended);
+    for (const wanted of [true, false]) {
+      useFont(pen, 12, wanted ? 600 : 400);
+      for (let index = this.first; index < this.last; index++) {
+        if (isMember(this.lanes[index]) === wanted) this._label(pen, surface, this.lanes[index], this.top(index), wanted);
+      }
+    }
+    pen.restore();
+    pen.fontKey = fontKey;
+    this._present(pen, head);
+    this._outage(pen);
     drawPlayhead(pen, this.stage, surface, look.size(20));
   }
 
@@ -109,7 +113,7 @@ class SequencePicture {
   _lane(pen, lane, top, arrows) {
     const { history, axis } = this.stage, middle = Math.round(top + this.row / 2) + 0.5;
     const left = Math.max(axis.x(lane.beganAt), axis.origin);
-    const right = Math.min(lane.endedAt === null ? Infinity : axis.x(lane.endedAt), axis.origin + axis.width);
+    const right = Math.min(lane.endedAt === null ? axis.openX : axis.x(lane.endedAt), axis.origin + axis.width);
     if (right < axis.origin || left > axis.origin + axis.width) return;
     pen.strokeStyle = look.colors.line;
     pen.lineWidth = 1.5;
@@ -122,6 +126,7 @@ class SequencePicture {
       const isAnswered = span.ended !== null && !(lane.ended === span.ended && lane.endedBy);
       if (isAnswered && to <= axis.origin + axis.width) arrows.push({ x: Math.max(to, from + 4), y: top + look.size(4), up: false, kind });
     }
+    for (const each of visibleSpans(history.ruleHeldByLane.get(lane.number) ?? [], axis)) this._ruleHeld(pen, each, top);
     drawExchanges(pen, this.stage, history.exchangesByLane.get(lane.number), top, this.row);
     if (lane.endedAt !== null && axis.x(lane.endedAt) <= axis.origin + axis.width) this._end(pen, lane, right, middle);
   }
@@ -133,10 +138,29 @@ class SequencePicture {
     pen.lineWidth = 1;
     box(pen, left, top + gap, right, top + this.row - gap);
     frame(pen, left, top + gap, right, top + this.row - gap);
-    const took = durationText((span.endedAt ?? this.stage.cursor.at) - span.beganAt), from = Math.max(left, this.stage.axis.origin);
+    const { axis, history } = this.stage, ended = span.endedAt ?? (axis.tail ? axis.nowAt : history.lastAt);
+    const took = (span.endedAt === null ? leftText : durationText)(ended - span.beganAt), from = Math.max(left, axis.origin);
     useFont(pen, 11);
     const text = fitting(pen, [`${span.api}, ${took}`, span.api, span.api.slice(0, 4)], right - from - 6);
     pen.fillStyle = "#141414";
+    if (text) pen.fillText(text, from + 4, top + this.row / 2 + 0.5);
+  }
+
+  /** A request that a fault rule holds: the coordinator does not have it yet. */
+  _ruleHeld(pen, { span, left, right }, top) {
+    const { axis } = this.stage, gap = look.size(5), from = Math.max(left, axis.origin), to = Math.max(right, left + 4);
+    pen.fillStyle = gapFill(pen);
+    box(pen, left, top + gap, to, top + this.row - gap);
+    pen.strokeStyle = look.colors.danger;
+    pen.lineWidth = 1;
+    pen.setLineDash([3, 2]);
+    frame(pen, left, top + gap, to, top + this.row - gap);
+    pen.setLineDash([]);
+    useFont(pen, 11);
+    const text = fitting(pen, [ruleHeldText(span, span.endedAt ?? axis.nowAt), span.api, span.api.slice(0, 4)], to - from - 8);
+    pen.fillStyle = look.colors.panel;
+    if (text) pen.fillRect(from + 2, top + gap + 2, textWidth(pen, text) + 4, this.row - 2 * gap - 4);
+    pen.fillStyle = look.colors.ink;
     if (text) pen.fillText(text, from + 4, top + this.row / 2 + 0.5);
   }
 
@@ -168,16 +192,13 @@ class SequencePicture {
     pen.fill();
   }
 
-  _label(pen, surface, lane, top) {
+  _label(pen, surface, lane, top, isMember) {
     const { stage } = this, { history } = stage, width = labelWidth(surface), middle = top + this.row / 2 + 0.5;
-    const position = history.positions[stage.cursor.index];
-    const isMember = lane.began <= position && (lane.ended === null || position < lane.ended);
     pen.fillStyle = ownerFill(pen, lane.number);
     pen.globalAlpha = isMember ? 1 : 0.35;
     box(pen, 10, top + look.size(7), 10 + look.size(10), top + look.size(17));
     pen.globalAlpha = 1;
     const leads = isMember && history.leaders[stage.cursor.index] === lane.member;
-    useFont(pen, 12, isMember ? 600 : 400);
     pen.fillStyle = isMember ? look.colors.ink : look.colors.faint;
     const left = 10 + look.size(16), mark = leads ? " ★" : "";
     pen.fillText(shortened(pen, lane.name, width - left - 8 - (leads ? textWidth(pen, mark) : 0)) + mark, left, middle);
@@ -204,6 +225,24 @@ class SequencePicture {
     pen.strokeStyle = look.colors.line;
     pen.lineWidth = 1;
     line(pen, 0, head - 0.5, surface.width, head - 0.5);
+  }
+
+  /** The time since which no broker runs, over the state that the group had then. */
+  _outage(pen) {
+    const { axis, outage } = this.stage, [ticks, height] = [20, 22].map(look.size, look);
+    if (!outage) return;
+    const left = Math.max(axis.x(outage.at), axis.origin), right = Math.min(axis.openX, axis.origin + axis.width);
+    if (right <= left) return;
+    pen.fillStyle = look.colors.panel;
+    box(pen, left, ticks + 2, right, ticks + height - 2);
+    pen.fillStyle = gapFill(pen);
+    box(pen, left, ticks + 2, right, ticks + height - 2);
+    useFont(pen, 11);
+    const text = fitting(pen, [word("noBroker"), "–"], right - left - 8);
+    pen.fillStyle = look.colors.panel;
+    if (text) pen.fillRect(left + 2, ticks + 4, textWidth(pen, text) + 6, height - 8);
+    pen.fillStyle = look.colors.danger;
+    if (text) pen.fillText(text, left + 5, ticks + height / 2);
   }
 
   _states(pen, top, height) {
@@ -239,10 +278,10 @@ class SequencePicture {
 
   /** The events, as dots on the coordinator's lane; those of one pixel as one. */
   _coordinator(pen, top, bottom) {
-    const { history, axis, cursor } = this.stage, [from, to] = axis.visible(), middle = (top + bottom) / 2;
+    const { history, axis } = this.stage, [from, to] = axis.visible(), middle = (top + bottom) / 2;
     pen.strokeStyle = look.colors.line;
     pen.lineWidth = 1.5;
-    line(pen, axis.origin, middle, axis.origin + axis.width, middle);
+    line(pen, axis.origin, middle, Math.min(axis.openX, axis.origin + axis.width), middle);
     for (let index = Math.max(0, lastUpTo(history.times, from - 1)); index < history.length && history.times[index] <= to; ) {
       const x = axis.x(history.times[index]), end = lastUpTo(history.times, axis.timeAt(x + 2));
       let dot = dotOf(history.types[index]);
@@ -250,41 +289,22 @@ class SequencePicture {
         const other = dotOf(history.types[each]);
         if (other.weight > dot.weight) dot = other;
       }
-      pen.fillStyle = look.colors[dot.color];
-      pen.beginPath();
-      pen.arc(x, middle, look.size(cursor.index >= index && cursor.index <= Math.max(index, end) ? 5 : 3), 0, 7);
-      pen.fill();
+      this._dot(pen, x, middle, dot, 3);
       index = Math.max(index, end) + 1;
     }
   }
-}
 
-/** Times since the begin of the history, above a picture. */
-function drawTicks(pen, stage, surface, height) {
-  const { axis, history } = stage;
-  useFont(pen, 10.5);
-  pen.fillStyle = look.colors.faint;
-  pen.strokeStyle = look.colors.grid;
-  pen.lineWidth = 1;
-  pen.textAlign = "left";
-  for (const at of axis.ticks(look.size(82))) {
-    const x = Math.round(axis.x(at)) + 0.5;
-    if (x < axis.origin) continue;
-    line(pen, x, height - 5, x, height);
-    const text = sinceText(at - history.beganAt);
-    if (x + 4 + textWidth(pen, text) < surface.width) pen.fillText(text, x + 3, height / 2 - 1);
+  _dot(pen, x, middle, dot, size) {
+    pen.fillStyle = look.colors[dot.color];
+    pen.beginPath();
+    pen.arc(x, middle, look.size(size), 0, 7);
+    pen.fill();
   }
-}
 
-/** The line of the present moment. */
-function drawPlayhead(pen, stage, surface, top) {
-  const { axis, cursor } = stage, x = Math.round(axis.x(cursor.at));
-  if (x < axis.origin - 1 || x > axis.origin + axis.width + 1) return;
-  pen.fillStyle = look.colors.accent;
-  pen.fillRect(x - 0.5, top, 2, surface.height - top);
-  pen.beginPath();
-  pen.moveTo(x - 5, top - 7);
-  pen.lineTo(x + 6, top - 7);
-  pen.lineTo(x + 0.5, top + 1);
-  pen.fill();
+  /** The present event, as a larger dot. */
+  _present(pen, head) {
+    const { history, axis, cursor } = this.stage, x = axis.x(history.times[cursor.index]);
+    const isVisible = x >= axis.origin && x <= axis.origin + axis.width;
+    if (isVisible) this._dot(pen, x, head - look.size(13), dotOf(history.types[cursor.index]), 5);
+  }
 }

@@ -2,6 +2,8 @@
 // The stage: the history that is shown, the present moment, and the pictures that show it.
 
 const EDGE_TIME = 250;
+/** A window that shows the whole of a growing history goes on to do so, as long as that can be read. */
+const LEAST_SCALE = 0.15;
 
 class Stage {
   constructor() {
@@ -10,6 +12,10 @@ class Stage {
     this.axis = new TimeAxis();
     this.cursor = { index: 0, at: 0 };
     this.isMoving = false;
+    /** Since when no broker runs, `{ at }`, at the end of a history that is still being written; null otherwise. */
+    this.outage = null;
+    /** When sessions end by the coordinator, by member id, at the end of such a history; null otherwise. */
+    this.sessionEnds = null;
     this.onMoment = () => {};
     this.onSettled = () => {};
     this.pictures = [];
@@ -25,13 +31,30 @@ class Stage {
     this.settle();
   }
 
+  /** The position of the present event. */
+  get position() { return this.history?.positions[this.cursor.index]; }
+
+  get isAtEnd() { return this.cursor.index >= this.history.length - 1; }
+
   /** Take in what has changed; the present moment stays, or moves to the new end if it was at the end. */
   extend(document) {
-    const wasAtEnd = this.cursor.index >= this.history.length - 1;
+    const wasAtEnd = this.isAtEnd;
     this.history.take(document);
     this.axis.set(this.history);
     if (wasAtEnd) this.goTo(this.history.length - 1);
     this.settle();
+    this.invalidate();
+  }
+
+  /** Let the present of a history that is still being written go on to a time; the present moment follows at the end. */
+  goOn(at, follows) {
+    const { axis, history } = this, now = Math.max(at, history.lastAt), showsAll = axis.left <= 0 && axis.right >= axis.end;
+    axis.setNow(now);
+    if (follows) {
+      this.cursor = { index: history.length - 1, at: now };
+      if (showsAll && (axis.width - 24) / axis.end >= LEAST_SCALE) axis.fit();
+      else axis.follow(now);
+    }
     this.invalidate();
   }
 

@@ -41,6 +41,7 @@ class StatesPicture {
     const spans = history.stateSpans, number = lastUpTo(spans, position, (each) => each.began);
     const before = number > 0 ? spans[number - 1] : undefined;
     const taken = this._taken(number);
+    this.picture.classList.toggle("stopped", Boolean(this.stage.outage) && cursor.index >= history.length - 1);
     for (const [name, node] of this.nodes) node.classList.toggle("present", name === state);
     for (const [key, edge] of this.edges) {
       const count = taken.get(key) ?? 0;
@@ -70,6 +71,7 @@ class StatesPicture {
     const index = lastUpTo(history.positions, span.began), key = `${before.state} ${state}`;
     const loaded = this.edges.has(key) ? "" : ` (${word("loadedMove")})`;
     this.move.replaceChildren(
+      ...(stateNow(this.stage) === state ? [] : [element("strong", { className: "wrong" }, stateNow(this.stage)), element("br")]),
       element("strong", {}, `${word("lastMove")}: ${before.state} → ${state}${loaded}`),
       element("span", {}, ` ${sinceText(span.beganAt - history.beganAt)} · `),
       element("a", { href: `#event-${history.positions[index]}` }, `event-${history.positions[index]}`),

@@ -26,7 +26,10 @@ function beforeNextFrame(draw) {
 }
 
 class Surface {
-  /** `picture` has draw(surface), and may have click(x, y, surface), drag(dx), zoom(factor, x). */
+  /**
+   * `picture` has draw(surface), and may have click(x, y, surface), drag(dx), zoom(factor, x). Or, in place of draw,
+   * place(surface), drawStill(surface) for what the present moment does not change, and drawNow(surface) for the rest.
+   */
   constructor(picture, label) {
     this.picture = picture;
     this.canvas = element("canvas", { tabIndex: -1 });
@@ -36,7 +39,9 @@ class Surface {
     this.host = element("div", { className: "surface", tabIndex: 0 }, this.spacer);
     this.host.setAttribute("role", "group");
     this.host.setAttribute("aria-label", label);
-    this.pen = this.canvas.getContext("2d");
+    // Pictures fill their canvas: browsers need not blend one that is opaque with what is behind it.
+    this.pen = this.canvas.getContext("2d", { alpha: false });
+    this._drawn = [];
     this.width = this.height = this.scroll = 0;
     this.room = { width: 0, height: 0 };
     this._redraw = () => this._draw();
@@ -71,11 +76,54 @@ class Surface {
       this.canvas.style.width = `${width}px`; this.canvas.style.height = `${height}px`;
       this.pen.fontKey = "";
     }
-    this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.pen.clearRect(0, 0, width, height);
-    this.pen.textBaseline = "middle";
-    this.pen.textAlign = "left";
-    this.picture.draw(this);
+    if (this.picture.drawStill) {
+      this.picture.place(this);
+      this._drawStill();
+      this.picture.drawNow(this);
+    } else {
+      this._begin();
+      this.picture.draw(this);
+    }
+  }
+
+  /** An empty canvas, in CSS pixels. */
+  _begin() {
+    const { pen, width, height, _ratio: ratio } = this;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, 0, width, height);
+    pen.textBaseline = "middle";
+    pen.textAlign = "left";
+  }
+
+  /** What does not change with the moment: drawn for a new window, and kept if the same window is drawn again. */
+  _drawStill() {
+    const { picture, width, height } = this, { history, axis } = picture.stage;
+    const now = [history, history.takes, axis.left, axis.scale, axis.isToScale, axis.end, this.scroll, width, height, this._ratio, look.version];
+    const isSame = now.every((each, place) => each === this._drawn[place]);
+    this._drawn = now;
+    if (!isSame) {
+      this._isKept = false;
+      this._begin();
+      picture.drawStill(this);
+      return;
+    }
+    if (!this._isKept) this._keepStill();
+    this.pen.setTransform(1, 0, 0, 1, 0, 0);
+    this.pen.drawImage(this._kept, 0, 0);
+    this.pen.setTransform(this._ratio, 0, 0, this._ratio, 0, 0);
+  }
+
+  _keepStill() {
+    this._kept ??= document.createElement("canvas");
+    this._kept.width = this.canvas.width; this._kept.height = this.canvas.height;
+    const shownPen = this.pen;
+    this.pen = this._kept.getContext("2d", { alpha: false });
+    this.pen.fontKey = "";
+    this._begin();
+    this.picture.drawStill(this);
+    this.pen = shownPen;
+    this._isKept = true;
   }
 
   _listen() {

@@ -11,8 +11,9 @@ const TABLES = {
       const position = history.positions[cursor.index], owned = ownedAt(history, position);
       return history.membersAt(position).map((lane) => {
         const held = history.heldAt(lane.member, position), leads = history.leaders[cursor.index] === lane.member;
+        const byRule = held ? undefined : ruleHeldAt(history, lane, cursor.at);
         return [lane.name + (leads ? ` (${word("leader")})` : ""), history.phaseOf(lane.member, cursor.index),
-          held ? durationText(history.times[cursor.index] - held.beganAt) : "", partitionsText(owned.get(lane.member) ?? [])];
+          held ? leftText(cursor.at - held.beganAt) : byRule ? ruleHeldText(byRule, cursor.at) : "", partitionsText(owned.get(lane.member) ?? [])];
       });
     },
   },
@@ -53,25 +54,27 @@ const TABLES = {
   },
   clocks: {
     columns: ["kind", "member", "remaining", "follows"],
-    rows({ history, cursor }) {
-      return runningClocks({ history, cursor }).map((each) => [
+    rows(shownStage) {
+      const { history, cursor } = shownStage;
+      return runningClocks(shownStage).map((each) => [
         each.kind, each.member ? history.nameOf(each.member) : "",
-        each.at === null ? word("notRecorded") : durationText(Math.max(0, each.at - cursor.at)), each.follows]);
+        each.at === null ? word("notRecorded") : leftText(each.at - cursor.at), each.follows]);
     },
-    note: ({ history }) => sessionNote(history),
+    note: clocksNote,
   },
   offsets: {
-    columns: ["partition", "offset", "committedAt"],
-    rows({ history, cursor }) {
-      const position = history.positions[cursor.index];
-      return history.offsets.map((row) => [row, lastUpTo(row.spans, position, (each) => each.began)]).filter(([, place]) => place >= 0)
-        .map(([row, place]) => {
-          const step = row.spans[place], before = row.spans[place - 1];
-          const back = step.offset !== null && before?.offset != null && step.offset < before.offset;
-          return [row.label, `${step.offset ?? word("deleted")}${back ? ` (${word("wentBack")})` : ""}`, sinceText(step.beganAt - history.beganAt)];
+    columns: ["partition", "offset", "committedAt", "logEnd", "lag", "readTwice"],
+    rows(shownStage) {
+      const { history } = shownStage, known = (value) => (value === null ? word("notRecorded") : String(value));
+      return history.offsets.map((row) => [row, logAt(row, shownStage)]).filter(([, { step, end }]) => step || end !== null)
+        .map(([row, { step, before, end, lag, twice }]) => {
+          const back = step?.offset != null && before?.offset != null && step.offset < before.offset;
+          const committed = step ? `${step.offset ?? word("deleted")}${back ? ` (${word("wentBack")})` : ""}` : word("none");
+          return [row.label, committed, step ? sinceText(step.beganAt - history.beganAt) : "", known(end),
+            step?.offset != null ? known(lag) : "", known(twice)];
         });
     },
-    note: () => word("lagNotRecorded"),
+    note: logNote,
   },
   compare: {
     columns: ["total"],

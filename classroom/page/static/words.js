@@ -26,7 +26,11 @@ const WORDS = {
     requestsNotRecorded: "Requests and answers: not recorded.", "fate answered": "answered", "fate refused": "refused", "fate unanswered": "not answered",
     "fate closed": "no answer", "fate request lost": "lost on its way", "fate response lost": "its answer was lost",
     "fate late": "late", "fate repeated": "handled twice",
-    lagNotRecorded: "Lag, and records that were read twice: not recorded.",
+    lagNotRecorded: "Log ends and lag: not recorded.", twiceNotRecorded: "Records that were read twice: not recorded.",
+    lagAsOf: "A log ends where the last recorded response to Fetch, Produce or ListOffsets says; it may have grown since.",
+    logEnd: "End of the log", readTwice: "Read twice",
+    noBroker: "no broker runs", nothingFollows: "No broker runs: nothing follows when a deadline ends, until one starts.",
+    heldByRule: "held by a fault rule", otherAddress: "is no event of this group. Shown is",
     wentBack: "went back: these records are read again", noOffsets: "No offset has been committed in this history.",
     noPartitions: "No member has subscribed to a topic whose partitions are known.",
     before: "before this history", lastMove: "Last move", noMove: "The group has made no move yet.",
@@ -71,7 +75,11 @@ const WORDS = {
     requestsNotRecorded: "请求与响应：未记录。", "fate answered": "已响应", "fate refused": "被拒绝", "fate unanswered": "未响应",
     "fate closed": "没有响应", "fate request lost": "途中丢失", "fate response lost": "响应丢失",
     "fate late": "迟到", "fate repeated": "被处理两次",
-    lagNotRecorded: "Lag 以及被重复读取的记录：未记录。",
+    lagNotRecorded: "日志末尾与 lag：未记录。", twiceNotRecorded: "被重复读取的记录：未记录。",
+    lagAsOf: "日志末尾以最近一次被记录的 Fetch、Produce 或 ListOffsets 响应为准，此后可能又有增长。",
+    logEnd: "日志末尾", readTwice: "重复读取",
+    noBroker: "没有 broker 在运行", nothingFollows: "没有 broker 在运行：在某个 broker 启动之前，到期后不会发生任何事。",
+    heldByRule: "被故障规则扣住", otherAddress: "不是该组的事件。当前显示的是",
     wentBack: "回退：这些记录会被再次读取", noOffsets: "这段历史中没有提交过 offset。",
     noPartitions: "没有成员订阅过分区数已知的 topic。",
     before: "在这段历史之前", lastMove: "最近一次转移", noMove: "该组尚未发生状态转移。",
@@ -101,23 +109,25 @@ function word(name) {
   return WORDS[language][name] ?? WORDS.en[name] ?? name;
 }
 
-/** A length of time for people: 3 ms, 1.25 s, 20 s, 3 min 5 s, 2 h 10 min. */
+/** A length of time, as stories and lessons write it: 300 ms, 1.25 s, 300 s, 10 min, 7 days. */
 function durationText(milliseconds) {
   const ms = Math.round(milliseconds);
-  if (Math.abs(ms) < 1000) return `${ms} ms`;
-  if (ms < 120_000) return `${Number((ms / 1000).toFixed(ms < 10_000 ? 2 : 1))} s`;
-  const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
-  if (minutes < 120) return `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
-  return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
+  if (ms < 1000) return `${ms} ms`;
+  if (ms % 86_400_000 === 0) return ms === 86_400_000 ? "1 day" : `${ms / 86_400_000} days`;
+  if (ms >= 600_000 && ms % 60_000 === 0) return `${ms / 60_000} min`;
+  return `${ms / 1000} s`;
 }
 
-/** A time since the begin of the history: +20.003 s, +1:02:03.5. */
-function sinceText(milliseconds, digits = 3) {
-  const sign = milliseconds < 0 ? "−" : "+", seconds = Math.abs(milliseconds) / 1000;
-  if (seconds < 100) return `${sign}${seconds.toFixed(digits)} s`;
-  const hours = Math.floor(seconds / 3600), minutes = Math.floor((seconds % 3600) / 60);
-  const rest = (seconds % 60).toFixed(digits).padStart(digits ? 3 + digits : 2, "0");
-  return `${sign}${hours ? `${hours}:${String(minutes).padStart(2, "0")}` : minutes}:${rest}`;
+/** A time that runs, with as many digits as a glance needs: 15.8 min, 20.1 s, 300 ms. */
+function leftText(milliseconds) {
+  const ms = Math.max(0, Math.round(milliseconds));
+  if (ms >= 600_000) return `${(ms / 60_000).toFixed(1)} min`;
+  return ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms} ms`;
+}
+
+/** A time since the begin of the history, as lessons and `regroup step` write it: +103.017 s. */
+function sinceText(milliseconds) {
+  return `${milliseconds < 0 ? "−" : "+"}${(Math.abs(milliseconds) / 1000).toFixed(3)} s`;
 }
 
 /** Characters that would not be seen, or would change the direction of what follows, as escapes: names come from any client. */

@@ -1,9 +1,12 @@
 """Reads documents of the page, in separate code: spans with whole positions, and member ids in place of numbers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any, NamedTuple
+
+from regroup.classroom.page.recordings import SessionSpan
+from regroup.classroom.timeline import TimelineMoment
 
 OPEN = -1
 
@@ -48,3 +51,13 @@ def ownership_of(document: dict[str, Any]) -> Iterator[tuple[str, int, ReadSpan,
             owners, assigned = sets[columns["owners"][number]], sets[columns["assigned"][number]]
             yield strings[topic], index, spans[number], owners, assigned
         place += count
+
+
+def running_sessions(spans: Iterable[SessionSpan], moment: TimelineMoment) -> dict[str, int | None]:
+    """When the sessions that run after an event end, by member id; None where that was not recorded."""
+    now = (moment.at_ms, moment.position)
+    return {
+        span.member_id: span.deadline and span.deadline.at_ms
+        for span in spans
+        if span.began <= now and (span.ended is None or now < span.ended)
+    }

@@ -209,3 +209,29 @@ async def test_a_page_that_takes_in_changes_equals_one_that_was_opened_later(
 
 def json_of(timeline: GroupTimeline, *, after: int) -> str:
     return encoded_document(timeline, after=after).decode()
+
+
+DRAWN_AGAIN = """async () => {
+  const frame = () => new Promise(requestAnimationFrame), { picture } = regroupPage.views.sequence.picture;
+  const drawStill = picture.drawStill.bind(picture);
+  let count = 0;
+  picture.drawStill = (surface) => { count++; drawStill(surface); };
+  stage.fit();
+  for (let index = 0; index < stage.history.length; index++) { stage.goTo(index); await frame(); await frame(); }
+  const inOneWindow = count;
+  stage.zoom(1.6);
+  await frame();
+  await frame();
+  return [inOneWindow, count - inOneWindow];
+}"""
+"""How often what the moment does not change is drawn on a way through the history, and when the window changes."""
+
+
+@pytest.mark.slow
+async def test_a_moment_draws_again_only_what_it_changes(
+    lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
+) -> None:
+    page = await open_page(write_page(lesson))
+    in_one_window, in_another = await page.evaluate(DRAWN_AGAIN)
+    assert in_one_window <= len(lesson.moments) // 10
+    assert in_another == 1

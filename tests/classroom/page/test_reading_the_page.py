@@ -109,6 +109,18 @@ async def test_a_phone_needs_no_scrolling_to_the_side(
 
 
 @pytest.mark.slow
+async def test_every_tab_can_be_seen_on_a_phone(
+    lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
+) -> None:
+    page = await open_page(write_page(lesson), viewport={"width": 360, "height": 740})
+    ends = await page.evaluate(
+        "[...document.querySelectorAll('[role=tab]')].map((each) => each.getBoundingClientRect().right)"
+    )
+    assert len(ends) == 6
+    assert max(ends) <= 360
+
+
+@pytest.mark.slow
 async def test_the_large_mode_and_the_theme_change_the_pictures(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:

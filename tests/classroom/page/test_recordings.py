@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from regroup.classroom.page import recordings
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.page.recordings import session_spans
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import GroupTimeline
-from tests.classroom.page.reading import spans_of, strings_of, whole
+from regroup.coordinator.events import MemberSynced
+from tests.classroom.page.reading import running_sessions, spans_of, strings_of, whole
 from tests.classroom.recorded.recordings import timeline
 
 SCENARIOS = ["zombie-commits-after-removal", "partition-of-one-member", "lost-syncgroup-response"]
@@ -49,6 +51,7 @@ def test_a_page_says_what_was_not_recorded() -> None:
         "exchanges": False,
         "network": False,
         "views": False,
+        "reads": False,
         "missing": ["session clocks", "lost messages", "refused requests", "the members' own views"],
     }
     assert document_of(bare)["sessions"] is None
@@ -62,18 +65,60 @@ def test_messages_stand_beside_their_exchanges() -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_sessions_equal_the_clocks_at_every_time(name: str) -> None:
+def test_sessions_equal_the_clocks_after_every_event(name: str) -> None:
     shown = timeline(name)
     spans, clocks = session_spans(shown), SessionClocks(shown)
     assert spans
     for moment in shown.moments:
-        if moment.position != shown.position_at(moment.at_ms):
-            continue
         now = clocks.at(moment.position, moment.at_ms)
-        running = {
-            span.member_id: span.deadline and span.deadline.at_ms
-            for span in spans
-            if span.from_ms <= moment.at_ms and (moment.at_ms < span.until_ms or span.until_ms == shown.last.at_ms)
-        }
         expected: dict[str, int | None] = {each.member_id: each.at_ms for each in now.deadlines}
-        assert running == expected | dict.fromkeys(now.not_recorded)
+        assert running_sessions(spans, moment) == expected | dict.fromkeys(now.not_recorded)
+
+
+def test_no_session_runs_while_a_syncgroup_is_held_for_less_than_a_millisecond() -> None:
+    shown = timeline("partition-of-one-member")
+    spans = session_spans(shown)
+    assert spans
+    held = [
+        moment
+        for moment in shown.moments
+        if isinstance(moment.event, MemberSynced)
+        and moment.event.awaits_assignment
+        and moment.position != shown.position_at(moment.at_ms)
+    ]
+    assert held, "no SyncGroup was answered in the millisecond in which it came"
+    for moment in held:
+        assert isinstance(moment.event, MemberSynced)
+        assert moment.event.member_id not in running_sessions(spans, moment)
+
+
+def log_ends_in(document: dict[str, Any]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """The ends of logs in a document, by topic and partition."""
+    columns, found, place = document["logEnds"], {}, 0
+    for topic, index, count in columns["rows"]:
+        at, offsets = (whole(columns[each][place : place + count]) for each in ("at", "offset"))
+        found[document["strings"][topic], index] = list(zip(at, offsets, strict=True))
+        place += count
+    return found
+
+
+def test_ends_of_logs_and_repeated_reads_are_whole() -> None:
+    shown = timeline("zombie-commits-after-removal")
+    for after in (0, shown.moments[3].position):
+        document = document_of(shown, after=after)
+        assert log_ends_in(document) == {tuple(each): list(map(tuple, ends)) for each, ends in shown.log_ends.items()}
+        columns = document["reads"]
+        assert sum(columns["count"]) == sum(
+            each.record_count for reads in shown.repeated_reads.values() for each in reads
+        )
+        assert [count for _, _, count in columns["rows"]] == [len(reads) for reads in shown.repeated_reads.values()]
+
+
+def test_of_too_many_ends_of_logs_some_and_the_last_ones_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = timeline("zombie-commits-after-removal")
+    monkeypatch.setattr(recordings, "MAX_LOG_ENDS", 20)
+    found = log_ends_in(document_of(shown))
+    assert sum(map(len, found.values())) <= 20 + len(found)
+    for partition, ends in shown.log_ends.items():
+        assert found[tuple(partition)][-1] == tuple(ends[-1])
+        assert set(found[tuple(partition)]) <= set(map(tuple, ends))

@@ -5,8 +5,12 @@ from asyncio import to_thread
 import pytest
 from playwright.async_api import expect
 
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.recordings import session_spans
+from regroup.protocol.consumer.subscription import TopicPartition
+from tests.classroom.histories import scenario_history
 from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
+from tests.classroom.page.reading import running_sessions
 from tests.classroom.recorded.recordings import timeline
 
 pytestmark = IN_BROWSER
@@ -85,12 +89,46 @@ async def test_the_clocks_show_the_sessions_of_members(open_page: OpenPage, writ
     assert spans is not None
     page = await open_page(write_page(shown))
     await page.keyboard.press("4")
-    for moment in shown.moments[::9]:
+    for moment in shown.moments[::5]:
         await go_to(page, moment.position)
-        running = {
-            shown.names[span.member_id]
-            for span in spans
-            if span.from_ms <= moment.at_ms and (moment.at_ms < span.until_ms or span.until_ms == shown.last.at_ms)
-        }
+        expected = {shown.names[member_id] for member_id in running_sessions(spans, moment)}
         rows = await table_of(page, "clocks")
-        assert {row[1] for row in rows if row[0] in ("session", "new-member-join")} == running
+        assert {row[1] for row in rows if row[0] in ("session", "new-member-join")} == expected
+
+
+@pytest.mark.slow
+async def test_lag_and_records_read_twice_are_those_of_the_recording(
+    open_page: OpenPage, write_page: WritePage
+) -> None:
+    shown = await to_thread(timeline, "zombie-commits-after-removal")
+    page = await open_page(write_page(shown))
+    await page.keyboard.press("5")
+    lags, twice = set(), set()
+    for moment in shown.moments[::5]:
+        await go_to(page, moment.position)
+        for row in await table_of(page, "offsets"):
+            topic, _, index = row[0].rpartition("-")
+            partition = TopicPartition(topic, int(index))
+            ends = [each.offset for each in shown.log_ends[partition] if each.at_ms <= moment.at_ms]
+            steps = [each.offset for each in shown.offsets[partition] if each.began.position <= moment.position]
+            reads = [
+                each.record_count for each in shown.repeated_reads.get(partition, ()) if each.at_ms <= moment.at_ms
+            ]
+            lag = str(ends[-1] - (steps[-1] or 0)) if steps else ""
+            assert row[3:] == [str(ends[-1]), lag, str(sum(reads))]
+            lags.add(lag)
+            twice.add(sum(reads))
+    assert len(lags) > 3
+    assert max(twice) > 0
+
+
+@pytest.mark.slow
+async def test_lag_that_was_not_recorded_is_said_to_be_so(open_page: OpenPage, write_page: WritePage) -> None:
+    bare = timeline_of("lab", await to_thread(scenario_history, "zombie-commits-after-removal"))
+    page = await open_page(write_page(bare))
+    await page.keyboard.press("5")
+    await go_to(page, bare.last.position)
+    await expect(page.locator(".twin:visible")).to_contain_text("Log ends and lag: not recorded.")
+    rows = await table_of(page, "offsets")
+    assert rows
+    assert {tuple(row[3:]) for row in rows} == {("Not recorded",) * 3}

@@ -1,12 +1,15 @@
 """The scrubber, the keys and the address of the page, in a real browser."""
 
 import re
+from asyncio import to_thread
 
 import pytest
 from playwright.async_api import Page, expect
 
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator import events as e
+from tests.classroom.histories import drawn_history, groups_of
 from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, until
 
 pytestmark = IN_BROWSER
@@ -43,6 +46,27 @@ async def test_an_address_is_followed_although_the_moment_before_settles_first(
     page = await open_page(write_page(lesson))
     await page.evaluate("(to) => { location.hash = to; stage.settle(); }", f"#event-{position}")
     await until(page, f"stage.history.positions[stage.cursor.index] === {position}")
+
+
+@pytest.mark.slow
+async def test_an_address_of_another_group_is_not_shown_as_if_it_were_of_this_one(
+    open_page: OpenPage, write_page: WritePage
+) -> None:
+    records = await to_thread(drawn_history, 11, minutes=3)
+    one, *others = groups_of(records)
+    shown = timeline_of(one, records)
+    known = {moment.position for moment in shown.moments}
+    positions = [each.position for each in records if each.group in others and each.position > shown.began.position]
+    other = next(each for each in positions if each not in known)
+    before = shown.moment_at(other)
+    assert before is not None
+    page = await open_page(f"{write_page(shown)}#event-{other}")
+    said = page.locator(".address")
+    await expect(said).to_have_text(f"#event-{other} is no event of this group. Shown is event-{before.position}.")
+    await page.keyboard.press("ArrowRight")
+    await expect(said).to_be_empty()
+    await page.evaluate(f"location.hash = '#event-{other}'")
+    await expect(said).to_contain_text("is no event of this group")
 
 
 @pytest.mark.slow

@@ -35,6 +35,7 @@ from regroup.server.explanation.history import KnownHistory, read_known_history
 from regroup.server.explanation.sentences import Explanation
 from regroup.storage.sqlite.threaded import open_store
 from regroup.testing import Emulator
+from tests.classroom.recorded.recordings import recorded_run
 from tests.testing.conftest import ManualMember, commit, stable_pair
 
 StartEmulator = Callable[..., Emulator]
@@ -164,6 +165,14 @@ def test_a_client_that_is_back_before_its_former_session_has_ended(kafka: Emulat
     joined, earlier = relative(kafka, explain_member(reader.history(kafka), "worker"))
     assert joined == "Member worker-… joined at +5.0, because JoinGroup of worker came from 127.0.0.1."
     assert earlier == "It had 1 other member id before: worker-…, from +0.0, which was removed at +9.0."
+
+
+def test_in_a_simulation_a_request_comes_from_its_client_and_that_is_said_once() -> None:
+    history = asyncio.run(read_known_history(recorded_run("first-join"), "lab"))
+    name = history.happenings[-1].cause.client_id
+    text = " ".join(str(each) for each in explain_member(history, name))
+    assert f" of {name} came" in text
+    assert "came from" not in text
 
 
 def test_a_member_that_has_joined_again_under_its_member_id(kafka: Emulator, reader: Reader) -> None:
