@@ -7,16 +7,14 @@ Everything that decides what happens is in the plan, its seed included: the same
 """
 
 import asyncio
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-import structlog
-
+from regroup.coordinator.runtime.logger import log_sink
 from regroup.lab.checker.checker import RunVerdict
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.simulation.actions import perform
@@ -244,19 +242,13 @@ def _silence_logging(loop: asyncio.AbstractEventLoop, on_exception: Callable[[st
     Unexpected exceptions in handlers, timers and tasks go to `on_exception`.
     """
 
-    def drop(logger: object, method: str, event: Any) -> NoReturn:
-        if event.get("exc_info"):
+    def drop(logger: str, method: str, event: str, fields: dict[str, Any]) -> None:
+        if method == "exception" or (method == "error" and fields.get("exc_info")):
             on_exception(repr(sys.exc_info()[1]))
-        raise structlog.DropEvent
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         on_exception(f"{context['message']}: {context.get('exception')!r}")
 
-    before = structlog.get_config()
-    errors_only = structlog.make_filtering_bound_logger(logging.ERROR)
-    structlog.configure(wrapper_class=errors_only, processors=[drop], cache_logger_on_first_use=False)
     loop.set_exception_handler(handle)
-    try:
+    with log_sink(drop):
         yield
-    finally:
-        structlog.configure(**before)
