@@ -50,9 +50,12 @@ class ResponseBuffer:
         self._encoded_bytes = size_bytes
 
     def add(self, response: Buffer) -> None:
-        self.count_encoded(0)
+        if self._encoded_bytes:
+            self.count_encoded(0)
+        size_bytes = len(response)
         self._responses.append(response)
-        self._count(len(response))
+        self._total_bytes += size_bytes
+        self._unread.total_bytes += size_bytes
 
     def clear(self) -> None:
         self.count_encoded(0)
@@ -68,7 +71,8 @@ class ResponseBuffer:
         if self._total_bytes <= _PIECE_BYTES or (whole and len(self._responses) == 1):
             piece: Buffer = b"".join(self._responses) if len(self._responses) > 1 else self._responses[0]
             self._responses.clear()
-            self._count(-self._total_bytes)
+            self._unread.total_bytes -= self._total_bytes
+            self._total_bytes = 0
             return piece
         first = self._responses.popleft()
         if not whole and len(first) > _PIECE_BYTES:
