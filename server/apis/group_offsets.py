@@ -68,7 +68,7 @@ class GroupOffsetApis:
 
         Since v10 topics are named by id.
         """
-        if sum(len(topic.partitions) for topic in request.topics) > MAX_COMMITTED_PARTITIONS:
+        if sum([len(topic.partitions) for topic in request.topics]) > MAX_COMMITTED_PARTITIONS:
             exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
