@@ -192,7 +192,9 @@ def collect_offsets(
     for topic in topics:
         key = topic.topic_id if is_by_id else topic.name
         known = state.find_topic(topic.name, topic.topic_id)
-        existing = requested.add(key, known, topic.partitions, unknown=unknown)
+        existing: Sequence[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition] = requested.add(
+            key, known, topic.partitions, unknown=unknown
+        )
         if known is not None:
             offsets += _requested_offsets(known, existing)
     return requested, offsets
