@@ -120,7 +120,9 @@ def partitions_by_topic(
     topics: dict[str, list[Partition]] = {}
     each_code = repeat(codes) if isinstance(codes, ErrorCode) else codes
     for offset, code in zip(offsets, each_code, strict=False):
-        topics.setdefault(offset.topic, []).append(partition_type(partition_index=offset.partition, error_code=code))
+        if offset.topic not in topics:
+            topics[offset.topic] = []
+        topics[offset.topic].append(partition_type(partition_index=offset.partition, error_code=code))
     return topics
 
 

@@ -106,7 +106,8 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     client_id = None if length < 0 else frame[10:position].decode(errors="replace")
     header = RequestHeader(key, version, correlation_id, client_id)
     if _api_version(key, version, header).request_is_flexible:
-        position = _skip_header_tags(frame, position, "request")
+        has_no_tags = frame[position : position + 1] == b"\0"
+        position = position + 1 if has_no_tags else _skip_header_tags(frame, position, "request")
     return header, position
 
 

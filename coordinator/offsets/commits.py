@@ -1,6 +1,6 @@
 """OffsetCommit, OffsetFetch, OffsetDelete, and the expiry of offsets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from regroup.coordinator import responses
 from regroup.coordinator.commands import (
@@ -10,7 +10,6 @@ from regroup.coordinator.commands import (
     OffsetDelete,
     OffsetFetch,
     RequestedOffset,
-    TxnOffsetCommit,
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsDeleted, OffsetsWritten
@@ -33,22 +32,25 @@ NO_OFFSET = CommittedOffset(-1)
 def offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: OffsetCommit) -> Decision:
     """Commit offsets, if the group's rules let their sender do so."""
     codes = metadata_codes(decision.settings, command.offsets)
-    if refused := rules.refuse_commit(decision.group, command, with_code_none(command.offsets, codes)):
+    accepted = with_code_none(command.offsets, codes)
+    if refused := rules.refuse_commit(decision.group, command, accepted):
         return decision.build(responses.offset_commit_response(command, refused))
     if command.member_id in decision.group.members:
         decision.touch_session(command.member_id)
-    if not fits_into_batch(decision, command, codes):
+    if not offsets_fit(command.group_id, accepted):
         return decision.build(responses.offset_commit_response(command, ErrorCode.UNKNOWN_SERVER_ERROR))
     if not decision.group.exists:
         decision.apply(GroupCreated, by_join=False, reason="OffsetCommit")
     expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
-    if offsets := accepted_offsets(command.offsets, codes, command.at_ms, expires_at_ms):
+    if offsets := accepted_offsets(accepted, command.at_ms, expires_at_ms):
         write_offsets(decision, offsets, command.member_id, decision.append_deadline_ms(command))
     return decision.build_after_pending_appends(responses.offset_commit_response(command, codes))
 
 
-def with_code_none(offsets: Iterable[RequestedOffset], codes: Iterable[ErrorCode]) -> list[RequestedOffset]:
+def with_code_none(offsets: Sequence[RequestedOffset], codes: Sequence[ErrorCode]) -> Sequence[RequestedOffset]:
     """The offsets without an error of their own."""
+    if not any(codes):
+        return offsets
     return [each for each, code in zip(offsets, codes, strict=True) if code is ErrorCode.NONE]
 
 
@@ -64,34 +66,26 @@ def write_offsets(
 def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOffset]) -> list[ErrorCode]:
     """An error for each offset whose metadata exceeds `offset.metadata.max.bytes`; the request's others commit, and of
     two for the same partition the one that is accepted."""
-    max_bytes = 2 * settings.offset_metadata_max_bytes
-    return [
-        ErrorCode.OFFSET_METADATA_TOO_LARGE if len(utf16_order(offset.metadata)) > max_bytes else ErrorCode.NONE
-        for offset in offsets
-    ]
-
-
-def fits_into_batch(
-    decision: DecisionBuilder, command: OffsetCommit | TxnOffsetCommit, codes: Iterable[ErrorCode]
-) -> bool:
-    """Whether Kafka could write the accepted offsets, those of a partition that is named twice included."""
-    accepted = with_code_none(command.offsets, codes)
-    return offsets_fit(command.group_id, accepted, decision.settings.offset_metadata_max_bytes)
+    max_units = settings.offset_metadata_max_bytes
+    accepted, too_large = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE
+    texts = [offset.metadata for offset in offsets]
+    if 2 * max(map(len, texts), default=0) <= max_units:  # a character has one or two UTF-16 code units
+        return [accepted] * len(texts)
+    return [too_large if len(utf16_order(text)) > 2 * max_units else accepted for text in texts]
 
 
 def accepted_offsets(
-    offsets: Iterable[RequestedOffset],
-    codes: Iterable[ErrorCode],
-    at_ms: int,
-    expires_at_ms: int | None = None,
+    accepted: Iterable[RequestedOffset], at_ms: int, expires_at_ms: int | None = None
 ) -> OffsetsByPartition:
-    """The offsets without an error, the last one of each partition."""
+    """The offsets as they are committed, the last one of each partition."""
     committed: OffsetsByPartition = {}
-    for offset, code in zip(offsets, codes, strict=True):
-        if code is ErrorCode.NONE:
-            committed.setdefault(offset.topic, {})[offset.partition] = CommittedOffset(
-                offset.offset, offset.leader_epoch, offset.metadata, at_ms, expires_at_ms
-            )
+    for offset in accepted:
+        topic = offset.topic
+        if topic not in committed:
+            committed[topic] = {}
+        committed[topic][offset.partition] = CommittedOffset(
+            offset.offset, offset.leader_epoch, offset.metadata, at_ms, expires_at_ms
+        )
     return committed
 
 

@@ -6,7 +6,7 @@ changes nothing else. Asked of Apache Kafka 4.4.0, whose limits are met to the b
 the topic's id) and GroupMetadataValue version 3; `OffsetCommitKey.json` and so on in Kafka's source have the formats.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from regroup.coordinator.commands import RequestedOffset
@@ -31,15 +31,16 @@ _MEMBER_BYTES: Final = 2 + 2 + 2 + 2 + 4 + 4 + 4 + 4
 host, two timeouts, the lengths of subscription and assignment."""
 
 
-def offsets_fit(group_id: str, offsets: Iterable[RequestedOffset], max_metadata_characters: int) -> bool:
-    """Whether the offsets of one request fit into one batch. A few offsets always do, whatever their metadata."""
-    requested = tuple(offsets)
+def offsets_fit(group_id: str, offsets: Sequence[RequestedOffset]) -> bool:
+    """Whether the offsets of one request fit into one batch. Only if as many of the longest would not, each is
+    measured."""
     group_bytes = _size_of(group_id)
-    most_bytes = 3 * (max_metadata_characters + max((len(each.topic) for each in requested), default=0))
-    if len(requested) * (100 + group_bytes + most_bytes) < MAX_BATCH_BYTES:
+    topic_characters = max(map(len, {each.topic for each in offsets}), default=0)
+    metadata_characters = max([len(each.metadata) for each in offsets], default=0)
+    if len(offsets) * (100 + group_bytes + 3 * (topic_characters + metadata_characters)) < MAX_BATCH_BYTES:
         return True
     total_bytes = _BATCH_HEADER_BYTES
-    for number, each in enumerate(requested):
+    for number, each in enumerate(offsets):
         metadata_bytes = _size_of(each.metadata)
         value_bytes = _OFFSET_VALUE_BYTES + _size_of_number(metadata_bytes + 1) + metadata_bytes
         key_bytes = _KEY_BYTES + group_bytes + _OFFSET_KEY_BYTES + _size_of(each.topic)

@@ -4,7 +4,8 @@ from regroup.coordinator import responses
 from regroup.coordinator.commands import EndTransaction, TxnOffsetCommit
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten, TransactionEnded
-from regroup.coordinator.offsets.commits import accepted_offsets, fits_into_batch, metadata_codes, with_code_none
+from regroup.coordinator.offsets.commits import accepted_offsets, metadata_codes, with_code_none
+from regroup.coordinator.offsets.log_batch_size import offsets_fit
 from regroup.coordinator.offsets.rules import OffsetRules
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import EndTxnResponse
@@ -16,11 +17,11 @@ def txn_offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: Tx
     accepted = with_code_none(command.offsets, codes)
     if refused := rules.refuse_transactional_commit(decision.group, command, accepted):
         return decision.build(responses.txn_offset_commit_response(command, refused))
-    if not fits_into_batch(decision, command, codes):
+    if not offsets_fit(command.group_id, accepted):
         return decision.build(responses.txn_offset_commit_response(command, ErrorCode.UNKNOWN_SERVER_ERROR))
     if not decision.group.exists:
         decision.apply(GroupCreated, by_join=False, reason="TxnOffsetCommit")
-    if offsets := accepted_offsets(command.offsets, codes, command.at_ms):
+    if offsets := accepted_offsets(accepted, command.at_ms):
         decision.apply(
             TransactionalOffsetsWritten,
             producer_id=command.producer_id,

@@ -61,18 +61,17 @@ def encode_in_turns(
     Raises Unencodable, or TooLong once `out` has more than `max_bytes`: an array element later at most.
     """
     turns = _encoder_in_turns(type(message), version)(message, out, min(bytes_per_turn, max_bytes))
+    is_done = next(turns, True)
     try:
-        next(turns)
-        while True:
+        while not is_done:
             if len(out) > max_bytes:
                 raise TooLong(f"{type(message).__name__} v{version} would have more than {max_bytes} bytes")
             yield
             turns.send(min(len(out) + bytes_per_turn, max_bytes))
     except StopIteration:
-        if len(out) > max_bytes:
-            raise TooLong(
-                f"{type(message).__name__} v{version} has {len(out)} bytes; {max_bytes} are allowed"
-            ) from None
+        pass
+    if len(out) > max_bytes:
+        raise TooLong(f"{type(message).__name__} v{version} has {len(out)} bytes; {max_bytes} are allowed")
 
 
 @cache

@@ -1,6 +1,6 @@
 """Handlers of requests about the offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -34,7 +34,7 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from regroup.server.apis.groups import submit_all
-from regroup.server.apis.requested_partitions import RequestedPartitions
+from regroup.server.apis.requested_partitions import RequestedPartitions, TopicKey
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.image import Topic
 from regroup.server.cluster.state import ClusterState
@@ -68,7 +68,7 @@ class GroupOffsetApis:
 
         Since v10 topics are named by id.
         """
-        if sum(len(topic.partitions) for topic in request.topics) > MAX_COMMITTED_PARTITIONS:
+        if sum([len(topic.partitions) for topic in request.topics]) > MAX_COMMITTED_PARTITIONS:
             exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
@@ -85,6 +85,9 @@ class GroupOffsetApis:
         )
 
         def on_response(response: OffsetCommitResponse) -> None:
+            if (keys := requested.keys_if_all_exist) is not None:
+                exchange.respond(_with_ids(keys, response) if is_by_id else response)
+                return
             topics = [
                 OffsetCommitResponseTopic(
                     name=key if isinstance(key, str) else "",
@@ -189,24 +192,41 @@ def collect_offsets(
     for topic in topics:
         key = topic.topic_id if is_by_id else topic.name
         known = state.find_topic(topic.name, topic.topic_id)
-        offsets += _requested_offsets(known, requested.add(key, known, topic.partitions, unknown=unknown))
+        existing: Sequence[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition] = requested.add(
+            key, known, topic.partitions, unknown=unknown
+        )
+        if known is not None:
+            offsets += _requested_offsets(known, existing)
     return requested, offsets
 
 
 def _requested_offsets(
-    topic: Topic | None, partitions: Iterable[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition]
-) -> Iterator[c.RequestedOffset]:
-    """The offsets to commit in partitions of one topic; nothing if the topic is unknown (None)."""
-    for each in partitions:
-        if topic is not None:
-            yield c.RequestedOffset(
-                topic.name,
-                each.partition_index,
-                each.committed_offset,
-                each.committed_leader_epoch,
-                each.committed_metadata or "",
-                topic.topic_id,
-            )
+    topic: Topic, partitions: Iterable[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition]
+) -> list[c.RequestedOffset]:
+    """The offsets to commit in partitions of one topic."""
+    name, topic_id = topic.name, topic.topic_id
+    return [
+        c.RequestedOffset(
+            name,
+            each.partition_index,
+            each.committed_offset,
+            each.committed_leader_epoch,
+            each.committed_metadata or "",
+            topic_id,
+        )
+        for each in partitions
+    ]
+
+
+def _with_ids(topic_ids: Iterable[TopicKey], response: OffsetCommitResponse) -> OffsetCommitResponse:
+    """The response with topic ids, in the order of its topics, in place of names."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(topic_id=key, partitions=topic.partitions)
+            for key, topic in zip(topic_ids, response.topics, strict=True)
+            if isinstance(key, bytes)
+        ]
+    )
 
 
 def codes_in_order(

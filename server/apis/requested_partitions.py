@@ -41,6 +41,12 @@ class RequestedPartitions:
         self._refused: dict[TopicKey, list[tuple[int, int]]] = {}
         self._existing: list[tuple[TopicKey, Topic, list[int]]] = []
 
+    @property
+    def keys_if_all_exist(self) -> list[TopicKey] | None:
+        """The topics of the request with partitions, if all of these exist and no topic is named twice; else None."""
+        keys = [key for key, _, _ in self._existing]
+        return None if self._refused or len(set(keys)) < len(keys) else keys
+
     def add(
         self, key: TopicKey, topic: Topic | None, partitions: Sequence[Partition], *, unknown: ErrorCode
     ) -> list[Partition]:
@@ -49,12 +55,15 @@ class RequestedPartitions:
         if topic is None:
             self._refuse(key, partitions, unknown)
             return []
-        existing = [each for each in partitions if 0 <= each.partition_index < topic.partitions]
-        if len(existing) < len(partitions):
+        indexes = [each.partition_index for each in partitions]
+        existing = list(partitions)
+        if indexes and (min(indexes) < 0 or max(indexes) >= topic.partitions):
+            existing = [each for each in partitions if 0 <= each.partition_index < topic.partitions]
             missing = (each for each in partitions if not 0 <= each.partition_index < topic.partitions)
             self._refuse(key, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            indexes = [each.partition_index for each in existing]
         if existing:
-            self._existing.append((key, topic, [each.partition_index for each in existing]))
+            self._existing.append((key, topic, indexes))
         return existing
 
     def _refuse(self, key: TopicKey, partitions: Iterable[PartitionWithIndex], code: ErrorCode) -> None:

@@ -119,6 +119,13 @@ def test_metadata_that_is_too_large_refuses_its_own_partition_only() -> None:
     assert {number: each.offset for number, each in harness.group.committed_offsets["foo"].items()} == {1: 2}
 
 
+def test_metadata_counts_in_utf_16_code_units() -> None:
+    [anna] = GroupHarness().reach_stable("anna")
+    largest, larger = (c.RequestedOffset("foo", 0, 1, metadata="🙂" * count) for count in (2_048, 2_049))
+    assert anna.commit(offsets=(largest,)).codes == {FOO: NONE}
+    assert anna.commit(offsets=(larger,)).codes == {FOO: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+
+
 @behaviour("offset-commit.last-write-wins", "offset-commit.negative-offset")
 def test_committed_offsets_may_go_back() -> None:
     harness = GroupHarness()

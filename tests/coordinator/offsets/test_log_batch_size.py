@@ -6,6 +6,7 @@ from regroup.coordinator.classic.protocol_vote import subscribed_topics
 from regroup.coordinator.commands import RequestedOffset
 from regroup.coordinator.events import OffsetsCommitted
 from regroup.coordinator.group import Group, GroupState, Member, MemberProfile
+from regroup.coordinator.offsets import log_batch_size
 from regroup.coordinator.offsets.log_batch_size import group_fits, offsets_fit
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.errors import ErrorCode
@@ -20,8 +21,8 @@ MEMBER_ID = "regroup-2b65dc09-91c7-4113-b4de-c0516e1ca061"
 )
 def test_as_many_offsets_fit_as_in_kafka(group: str, most: int, metadata: int) -> None:
     offsets = [RequestedOffset("q0", number, 7, metadata="m" * metadata) for number in range(most + 1)]
-    assert offsets_fit(group, offsets[:most], 4_096)
-    assert not offsets_fit(group, offsets, 4_096)
+    assert offsets_fit(group, offsets[:most])
+    assert not offsets_fit(group, offsets)
 
 
 @pytest.mark.parametrize(("assignment_bytes", "fits"), [(1_048_328, True), (1_048_329, False)])
@@ -41,8 +42,13 @@ def test_an_assignment_may_be_as_large_as_in_kafka(assignment_bytes: int, fits: 
 def test_characters_count_as_many_bytes_as_utf_8_gives_them() -> None:
     ascii_only = [RequestedOffset("q0", number, 7, metadata="m" * 1_000) for number in range(981)]
     others = [RequestedOffset("q0", number, 7, metadata="ä" * 500) for number in range(981)]
-    assert [offsets_fit("g980", each[:980], 4_096) for each in (ascii_only, others)] == [True, True]
-    assert [offsets_fit("g980", each, 4_096) for each in (ascii_only, others)] == [False, False]
+    assert [offsets_fit("g980", each[:980]) for each in (ascii_only, others)] == [True, True]
+    assert [offsets_fit("g980", each) for each in (ascii_only, others)] == [False, False]
+
+
+def test_a_hundred_short_offsets_fit_without_a_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_batch_size, "_record_bytes", None)
+    assert offsets_fit("g", [RequestedOffset("q0", number, 7) for number in range(1_000)])
 
 
 def test_a_commit_that_is_too_large_commits_nothing_and_makes_no_group() -> None:
