@@ -122,7 +122,7 @@ class Checker:
             return
         kind = type(exchange.command)
         if not invariants.was_unavailable(exchange):
-            for invariant in invariants.RESPONSE_INVARIANTS_BY_COMMAND.get(kind, invariants.RESPONSE_INVARIANTS):
+            for invariant in invariants.response_invariants(exchange):
                 self._check(invariant, exchange)
             self.state.timeouts.on_response(exchange, self._now_ms())
         if kind is c.OffsetCommit:

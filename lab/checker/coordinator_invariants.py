@@ -216,10 +216,22 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
-    ConsumerGroupHeartbeat: (a_response_waits_until_its_events_are_durable, a_response_agrees_with_the_store),
 }
-"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses. The response table has no rows
-for the consumer protocol."""
+"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
+
+CONSUMER_GROUP_RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+    a_response_waits_until_its_events_are_durable,
+)
+"""The invariants of responses for a group of the consumer protocol. The response table has no rows for it."""
+
+
+def response_invariants(exchange: ObservedExchange) -> tuple[ExchangeInvariant, ...]:
+    """The invariants that the response of an exchange has to satisfy."""
+    kind = type(exchange.command)
+    groups = (exchange.before, exchange.after, exchange.decided_group)
+    if kind is ConsumerGroupHeartbeat or any(each.consumer is not None for each in groups):
+        return CONSUMER_GROUP_RESPONSE_INVARIANTS
+    return RESPONSE_INVARIANTS_BY_COMMAND.get(kind, RESPONSE_INVARIANTS)
 
 
 # -- requests without a response
