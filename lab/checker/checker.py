@@ -126,7 +126,7 @@ class Checker:
             return
         kind = type(exchange.command)
         if not invariants.was_unavailable(exchange):
-            for invariant in invariants.response_invariants(exchange):
+            for invariant in invariants.response_invariants(self.state, exchange):
                 self._check(invariant, exchange)
             self.state.timeouts.on_response(exchange, self._now_ms())
             self._check_consumer_group(exchange)
@@ -250,6 +250,8 @@ class Checker:
                 self._rebalances += 1
             elif record.type == "member-removed":
                 self._removals += 1
+            elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
+                self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
                 self._compare(group_id)

@@ -244,6 +244,10 @@ class ConsumerProtocolMember:
         if not was_joined and self.consumer.has_joined:
             epoch, member_id = response.member_epoch, self.consumer.generation.member_id
             self._observe(JoinedGroup(epoch, member_id, is_leader=False, protocol_name=None))
+        # What was observed may have let a fault begin, which pauses or ends the process.
+        self._timers.run_when_resumed(lambda: self._follow(result, response))
+
+    def _follow(self, result: HeartbeatResult, response: ConsumerGroupHeartbeatResponse) -> None:
         match result:
             case HeartbeatResult.ELSEWHERE:
                 self._timers.call_after(RETRY_MS, self._find_coordinator)
@@ -347,7 +351,7 @@ class ConsumerProtocolMember:
             for change in changes:
                 self._observe(change)
             if changes or self.consumer.has_changed:
-                self._send_heartbeat()
+                self._timers.run_when_resumed(self._send_heartbeat)
         self._process_records()
 
     def _call_back(self, revocable: tuple[TopicPartition, ...]) -> None:
@@ -357,7 +361,7 @@ class ConsumerProtocolMember:
             self._is_reconciling = False
             if not self._has_lost_all and not self._is_leaving:
                 self._observe(self.consumer.revoke(revocable))
-            self._poll()
+            self._timers.run_when_resumed(self._poll)
 
         if slow_ms := self._injector.delay_ms(MemberFaultKind.SLOW_REVOKE):
             self._leave_poll(slow_ms, over)
@@ -367,7 +371,7 @@ class ConsumerProtocolMember:
     def _join_again(self) -> None:
         self._has_lost_all = self._is_reconciling = False
         self._observe(self.consumer.lose())
-        self._send_heartbeat()
+        self._timers.run_when_resumed(self._send_heartbeat)
 
     def _process_records(self) -> None:
         application = self._application

@@ -1,4 +1,4 @@
-"""Invariants of the consumer protocol, judged by what responses have told. Bugs are planted in tests/lab/planted_bugs."""
+"""Invariants of the consumer protocol, judged by what responses have told."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -204,3 +204,10 @@ def test_a_zombie_commits_nothing_once_its_session_is_over() -> None:
     assert late, "ben goes on"
     [removed] = [each for each in outcome.records if each.type == "member-removed" and each.at_ms < START_MS + 200_000]
     assert removed.at_ms < START_MS + 110_000
+
+
+def test_a_fault_that_begins_as_the_member_joins_ends_the_process_at_once() -> None:
+    outcome, reports = with_records("after anna has joined: anna restarts after 5s")
+    assert not outcome.failed
+    joined, _ = times_of(reports, "anna", JoinedGroup)
+    assert times_of(reports, "anna", PartitionsAssigned)[0] > joined
