@@ -186,7 +186,7 @@ def test_a_static_member_leaves_for_a_while_and_gets_the_same_partitions() -> No
 def test_a_killed_static_member_joins_again_when_its_session_is_over() -> None:
     outcome, reports = with_records("at 60s: anna restarts after 5s", anna=", instance id: a-1")
     assert not outcome.failed
-    first, second = times_of(reports, "anna", JoinedGroup)
+    _, second = times_of(reports, "anna", JoinedGroup)
     assert 100 <= second <= 110, "45 s after its last heartbeat; UNRELEASED_INSTANCE_ID before"
 
 
