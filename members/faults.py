@@ -7,6 +7,7 @@
     restart:5s              its process is killed and starts again after 5 s; a static member keeps its instance id
     restart-as-stranger:5s  the same without the instance id
     slow-join:5s            is outside poll() for 5 s when a rebalance asks it to join
+    slow-revoke:5s          takes 5 s to give partitions up; for members of the consumer protocol
     slow-sync:5s            sends SyncGroup 5 s late
     never-sync              never sends SyncGroup
     assignor-fails          its assignor raises an error when it is the leader
@@ -109,6 +110,7 @@ class MemberFaultKind(Enum):
     RESTART = "restart", False, True
     RESTART_AS_STRANGER = "restart-as-stranger", False, True
     SLOW_JOIN = "slow-join", True, True
+    SLOW_REVOKE = "slow-revoke", True, True
     SLOW_SYNC = "slow-sync", True, True
     NEVER_SYNC = "never-sync", True
     ASSIGNOR_FAILS = "assignor-fails", True

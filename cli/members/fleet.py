@@ -18,7 +18,7 @@ from regroup.cli.terminal.text import printable
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.faults import MemberFault, parse_fault
+from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
@@ -44,7 +44,10 @@ def parse_numbered_fault(text: str) -> tuple[int | None, MemberFault]:
     number, _, fault = text.partition(":")
     if number != "all" and not (number.isascii() and number.isdigit() and int(number) >= 1):
         raise ValueError(f"no member is named in {text!r}; write for example 2:pause:20s or all:slow-join:5s")
-    return (None if number == "all" else int(number)), parse_fault(fault)
+    parsed = parse_fault(fault)
+    if parsed.kind is MemberFaultKind.SLOW_REVOKE:
+        raise ValueError(f"{fault} is a fault of the consumer protocol; these members speak the classic one")
+    return (None if number == "all" else int(number)), parsed
 
 
 @dataclass(frozen=True, slots=True)

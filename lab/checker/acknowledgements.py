@@ -124,22 +124,24 @@ class Acknowledgements:
         Removed members are noted; what a deleted group had acknowledged is dropped.
         """
         before, after = exchange.before, exchange.after
-        if before.members is not after.members:
+        if before.member_ids != after.member_ids:
             self._note_removed_members(before, after, exchange.coordinator_epoch)
         if not after.exists:
             self.offsets.pop(after.group_id, None)
             self.assignments.pop(after.group_id, None)
             self.generations.pop(after.group_id, None)
-        elif before.committed_offsets is not after.committed_offsets:
+            return
+        if after.consumer is not None:  # its assignments are no longer those of a generation
+            self.assignments.pop(after.group_id, None)
+            self.generations.pop(after.group_id, None)
+        if before.committed_offsets is not after.committed_offsets:
             self._note_other_offset_changes(exchange)
 
     def _note_removed_members(self, before: Group, after: Group, coordinator_epoch: int) -> None:
-        if before.members.keys() == after.members.keys():
-            return
-        for member_id in before.members:
-            if member_id not in after.members:
+        for member_id in before.member_ids:
+            if member_id not in after.member_ids:
                 self.removed_members[member_id] = coordinator_epoch
-        for member_id in after.members:
+        for member_id in after.member_ids:
             self.removed_members.pop(member_id, None)
 
     def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.checker import consumer_invariants
 from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.lab.checker.consumer_groups import ConsumerGroups
 from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.member_invariants import MemberChecker, MemberLedger, MemberViolation
@@ -87,6 +90,7 @@ class Checker:
         self.state = CheckerState(settings, now_ms)
         self.members = MemberChecker(self.state.acknowledgements.removed_members)
         self.violations: list[RunViolation] = []
+        self._consumer_groups = ConsumerGroups()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._coordinators: dict[str, GroupCoordinator] = {}
@@ -122,13 +126,31 @@ class Checker:
             return
         kind = type(exchange.command)
         if not invariants.was_unavailable(exchange):
-            for invariant in invariants.RESPONSE_INVARIANTS_BY_COMMAND.get(kind, invariants.RESPONSE_INVARIANTS):
+            for invariant in invariants.response_invariants(self.state, exchange):
                 self._check(invariant, exchange)
             self.state.timeouts.on_response(exchange, self._now_ms())
+            self._check_consumer_group(exchange)
         if kind is c.OffsetCommit:
             self.state.acknowledgements.on_commit_response(exchange, exchange.response)
         elif kind is c.SyncGroup:
             self.state.acknowledgements.on_sync_response(exchange, exchange.response)
+
+    def _check_consumer_group(self, exchange: ObservedExchange) -> None:
+        """Check the response to a heartbeat of the consumer protocol, or to a commit in a group of it."""
+        command, groups = exchange.command, self._consumer_groups
+        is_heartbeat = isinstance(command, ConsumerGroupHeartbeat)
+        if not is_heartbeat and exchange.before.consumer is None:
+            return
+        group = groups.group(exchange.group_id)
+        if exchange.exchange_number < group.exchange_number:
+            return  # what later responses have told is newer than what this one was decided with
+        group.exchange_number = exchange.exchange_number
+        groups.proceed(exchange.group_id, exchange.decided_group.event_number)
+        for invariant in consumer_invariants.invariants_of(is_heartbeat, exchange.error_code):
+            if detail := invariant(groups, exchange):
+                self._report_exchange(invariant_sentence(invariant), detail, exchange)
+        if isinstance(command, ConsumerGroupHeartbeat) and not exchange.error_code:
+            groups.on_heartbeat(command, exchange.response)
 
     def on_command(self, exchange: ObservedExchange) -> None:
         """Check a command that its coordinator has handled."""
@@ -220,12 +242,16 @@ class Checker:
             index = violation.position - (last_position - len(records)) - 1
             event = records[index].type if 0 <= index < len(records) else "the last event"
             self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
+        for position, record in enumerate(records, last_position - len(records) + 1):
+            self._consumer_groups.on_stored(record, position)
         self._events += len(records)
         for record in records:
             if record.type == "assignment-committed":
                 self._rebalances += 1
             elif record.type == "member-removed":
                 self._removals += 1
+            elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
+                self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
                 self._compare(group_id)
@@ -311,9 +337,11 @@ class Checker:
 
     def _check(self, invariant: ExchangeInvariant, exchange: ObservedExchange) -> None:
         if detail := invariant(self.state, exchange):
-            position = exchange.required_position or None
-            detail = f"{detail.rstrip('.')}. {exchange.summary}"
-            self._report(invariant_sentence(invariant), detail, position, str(exchange))
+            self._report_exchange(invariant_sentence(invariant), detail, exchange)
+
+    def _report_exchange(self, sentence: str, detail: str, exchange: ObservedExchange) -> None:
+        position = exchange.required_position or None
+        self._report(sentence, f"{detail.rstrip('.')}. {exchange.summary}", position, str(exchange))
 
     def _report_members(self, violations: Iterable[MemberViolation]) -> None:
         for each in violations:

@@ -42,6 +42,8 @@ class CheckerState:
     timeouts: TimeoutChecker = field(default_factory=TimeoutChecker)
     unsound_generations: set[tuple[str, int]] = field(default_factory=set)
     """Group id and generation id where the leader's assignor is faulty: owners are not checked there."""
+    upgraded_groups: set[str] = field(default_factory=set)
+    """Classic groups that changed, or tried to change, to the consumer protocol."""
 
 
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
@@ -216,10 +218,30 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
-    ConsumerGroupHeartbeat: (a_response_waits_until_its_events_are_durable, a_response_agrees_with_the_store),
 }
-"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses. The response table has no rows
-for the consumer protocol."""
+"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
+
+CONSUMER_GROUP_RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+    a_response_waits_until_its_events_are_durable,
+)
+"""The invariants of responses for a group of the consumer protocol. The response table has no rows for it."""
+
+
+def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tuple[ExchangeInvariant, ...]:
+    """The invariants that the response of an exchange has to satisfy.
+
+    Held requests are answered with REBALANCE_IN_PROGRESS when a member of the consumer protocol joins.
+    """
+    kind = type(exchange.command)
+    groups = (exchange.before, exchange.after, exchange.decided_group)
+    is_refused_by_upgrade = (
+        exchange.group_id in state.upgraded_groups
+        and exchange.held_under is not None
+        and exchange.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    )
+    if kind is ConsumerGroupHeartbeat or is_refused_by_upgrade or any(each.consumer is not None for each in groups):
+        return CONSUMER_GROUP_RESPONSE_INVARIANTS
+    return RESPONSE_INVARIANTS_BY_COMMAND.get(kind, RESPONSE_INVARIANTS)
 
 
 # -- requests without a response

@@ -9,6 +9,7 @@ from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
 from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker import member_invariants as m
 from regroup.lab.checker.checker import FULL_REPLAY
+from regroup.lab.checker.consumer_invariants import CONSUMER_INVARIANTS
 
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
@@ -24,6 +25,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
     steps = [each for some in INVARIANTS_BY_EVENT.values() for each in some]
     return {
         "Requests and responses": _from_docstrings(exchanges),
+        "Groups of the consumer protocol": _from_docstrings(CONSUMER_INVARIANTS),
         "Deadlines": _from_docstrings(c.DEADLINE_INVARIANTS),
         "Coordinators that load": _from_docstrings(c.LOAD_INVARIANTS),
         "Groups": _from_docstrings([*GROUP_INVARIANTS, *steps]),

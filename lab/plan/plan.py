@@ -38,7 +38,7 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     instance_id: str | None = None
     """Kafka's `group.instance.id`: with it the member is static."""
     protocol: str = "classic"
-    """Kafka's `group.protocol`: `classic`, or `consumer` (KIP-848) for a member that reads and commits nothing."""
+    """Kafka's `group.protocol`: `classic`, or `consumer` (KIP-848)."""
     session_timeout_ms: int = 45_000
     """Kafka's `session.timeout.ms`."""
     heartbeat_interval_ms: int = 3_000

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
@@ -22,13 +23,14 @@ from regroup.lab.plan.steps import (
 from regroup.lab.plan.triggers import check_milestone, milestone_members
 from regroup.lab.plan.yaml_options import option_name
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.faults import parse_fault
+from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import FAULTS
 from regroup.notation.durations import format_duration
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 PROTOCOLS: Final = (CLASSIC, CONSUMER)
+CLASSIC_FAULTS: Final = tuple(kind for kind in MemberFaultKind if kind is not MemberFaultKind.SLOW_REVOKE)
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
 
 
@@ -89,19 +91,21 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield from _raised_by(assignor, assignor_named, assignor)
     if planned.protocol not in PROTOCOLS:
         yield PlanProblem("protocol", f"unknown protocol: {planned.protocol!r}; write {' or '.join(PROTOCOLS)}")
-    elif planned.protocol == CONSUMER:
-        yield from _consumer_protocol_problems(name, planned)
+    else:
+        yield from _fault_problems(name, planned)
     for problem in _raised_by(name, consumer_settings, name, planned):
         yield problem._replace(text=_FIELD_IN_MS.sub(_as_option, problem.text))
 
 
-def _consumer_protocol_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
-    if planned.instance_id is not None:
-        yield PlanProblem(name, f"{name} has the protocol consumer, and cannot be static in a simulation")
+def _fault_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
+    """Faults that mean nothing for a member of this protocol."""
+    known = FAULTS if planned.protocol == CONSUMER else CLASSIC_FAULTS
     for fault in planned.faults:
-        if parse_fault(fault).kind not in FAULTS:
-            known = ", ".join(kind.value for kind in FAULTS)
-            yield PlanProblem(fault, f"{name} has the protocol consumer, and its faults can be {known}; not {fault}")
+        with suppress(ValueError):  # what is no fault at all is reported as such
+            if parse_fault(fault).kind not in known:
+                names = ", ".join(kind.value for kind in known)
+                text = f"{name} has the protocol {planned.protocol}, and its faults can be {names}; not {fault}"
+                yield PlanProblem(fault, text)
 
 
 def invalid_member_name(name: str) -> str:

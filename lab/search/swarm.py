@@ -14,7 +14,13 @@ from typing import Final
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Crashes, Joins, Leaves
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.search.swarm_faults import FAULT_KINDS, FaultDraw
+from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
+from regroup.lab.search.swarm_protocols import (
+    CONSUMER_APIS,
+    draw_consumer_settings,
+    draw_protocols,
+    has_consumer_protocol,
+)
 from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,
     draw_members,
@@ -69,13 +75,20 @@ def draw_plan(
     brokers = random_stream("brokers").choices((1, 2, 3), (6, 3, 1))[0]
     topics = draw_topics(random_stream("topics"))
     members = draw_members(random_stream("members"), list(topics), max_members)
-    draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics)
+    protocols = random_stream("group protocol")
+    members = draw_protocols(protocols, members)
+    is_consumer = has_consumer_protocol(members)
+    settings = draw_settings(random_stream("settings"), len(members))
+    if is_consumer:
+        settings |= draw_consumer_settings(protocols)
+    losable_apis = CONSUMER_APIS if is_consumer else LOSABLE_APIS
+    draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis)
     steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
     return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
         brokers=brokers,
-        settings=draw_settings(random_stream("settings"), len(members)),
+        settings=settings,
         topics=topics,
         members=members,
         network=draw_network(random_stream("network")),
@@ -96,13 +109,16 @@ def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[
 
 
 def _usable(faults: Sequence[str], members: Mapping[str, MemberPlan]) -> list[str]:
-    """The kinds of faults that these members allow: without deleting and creating topics if one has a sticky assignor.
+    """The kinds of faults that these members allow: without deleting and creating topics if one has a sticky assignor,
+    or the consumer protocol: a simulated member of it keeps the id under which it met a topic first.
 
     Kafka's sticky assignors keep partitions that no longer exist when a topic was created again with fewer partitions.
     Such a group may fail for ever, or assign a partition to two members; that is Kafka's behaviour, not a finding.
     """
-    is_sticky = any("sticky" in assignor for member in members.values() for assignor in member.assignors)
-    return [fault for fault in faults if not is_sticky or fault not in TOPIC_DELETION_FAULTS] or list(faults)
+    keeps_topics = has_consumer_protocol(members) or any(
+        "sticky" in assignor for member in members.values() for assignor in member.assignors
+    )
+    return [fault for fault in faults if not keeps_topics or fault not in TOPIC_DELETION_FAULTS] or list(faults)
 
 
 def _joins(draw: FaultDraw, duration_ms: int) -> Iterator[PlannedStep]:

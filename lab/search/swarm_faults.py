@@ -32,6 +32,8 @@ class FaultDraw:
     members: Sequence[str]
     brokers: int
     topics: Mapping[str, int]
+    losable_apis: Sequence[str] = LOSABLE_APIS
+    """The requests of which one may be lost."""
 
     def choice(self, choices: Sequence[T]) -> T:
         return self.rng.choice(choices)
@@ -87,8 +89,8 @@ FAULT_KINDS: Final[dict[str, Callable[[FaultDraw], SimulationStep]]] = {
     "a host receives nothing from another": _draw_receives_nothing,
     "the network is slow": _draw_slow_network,
     "connections are reset": lambda draw: steps.ConnectionsReset(draw.host()),
-    "a request is lost": lambda draw: steps.RequestLost(draw.member(), draw.choice(LOSABLE_APIS)),
-    "a response is lost": lambda draw: steps.ResponseLost(draw.member(), draw.choice(LOSABLE_APIS)),
+    "a request is lost": lambda draw: steps.RequestLost(draw.member(), draw.choice(draw.losable_apis)),
+    "a response is lost": lambda draw: steps.ResponseLost(draw.member(), draw.choice(draw.losable_apis)),
     "a broker stops":
         lambda draw: steps.BrokerStops(draw.rng.randrange(draw.brokers), draw.duration_ms(500, 90_000)),
     "the brokers crash": lambda draw: steps.BrokersCrash(draw.duration_ms(100, 60_000)),

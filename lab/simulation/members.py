@@ -148,11 +148,14 @@ class SimulatedMembers:
             consumer_settings(name, planned),
             self._transport(name),
             Subscribe(planned.topics),
-            member_id=str(UUID(int=self._rng.getrandbits(128), version=4)),
+            draw_member_id=lambda: str(UUID(int=self._rng.getrandbits(128), version=4)),
             faults=[parse_fault(text) for text in planned.faults],
             observe=self._on_change,
             on_note=self._on_note_of,
             on_process_exit=self._on_process_exit,
+            workload=self._plan.workload if self.has_workload else None,
+            ledger=self._ledger_of(name, planned),
+            epoch_ms=START_MS,
         )
 
     def inject_fault(self, name: str, kind: MemberFaultKind, duration_ms: int | None = None) -> None:

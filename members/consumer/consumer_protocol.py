@@ -1,8 +1,9 @@
-"""A member of the consumer protocol (KIP-848) as a state machine, without network and clock. It reads no records.
+"""A member of the consumer protocol (KIP-848) as a state machine, without network and clock.
 
     machine.heartbeat()                 the request that is due: everything in the first one, later what has changed
     machine.on_response(response)       what follows: `HeartbeatResult`
     machine.reconcile()                 give up what the assignment does not have, and take what is new
+    machine.revoke(machine.revocable)   the first half of it alone, where giving up takes time
 
 The coordinator computes assignments and sends each member its own. A member gives partitions up first, and says so with
 the heartbeat behind it; only then does the coordinator give them to others.
@@ -27,6 +28,8 @@ from regroup.protocol.messages.consumer_group import (
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
+AWAY_EPOCH: Final = -2
+"""With it a static member leaves that will return."""
 DEFAULT_INTERVAL_MS: Final = 5_000
 """Until the coordinator has said how often heartbeats are due."""
 FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -46,6 +49,8 @@ class HeartbeatResult(Enum):
     """There is an assignment to reconcile with."""
     FENCED = "fenced"
     """It is no member any more: it has lost all partitions, and joins again at once."""
+    UNRELEASED = "unreleased"
+    """Another process still has its instance id, so it has to join later."""
     ELSEWHERE = "elsewhere"
     """The group has another coordinator, which has to be found."""
     REFUSED = "refused"
@@ -55,8 +60,15 @@ class HeartbeatResult(Enum):
 class ConsumerProtocolMachine:
     """One process of a member."""
 
-    def __init__(self, group_id: str, member_id: str, topics: Iterable[str], rebalance_timeout_ms: int) -> None:
-        self._group_id, self._member_id = group_id, member_id
+    def __init__(
+        self,
+        group_id: str,
+        member_id: str,
+        topics: Iterable[str],
+        rebalance_timeout_ms: int,
+        instance_id: str | None = None,
+    ) -> None:
+        self._group_id, self._member_id, self._instance_id = group_id, member_id, instance_id
         self._topics, self._rebalance_timeout_ms = sorted(topics), rebalance_timeout_ms
         self._epoch = JOIN_EPOCH
         self._owned: frozenset[TopicPartition] = frozenset()
@@ -65,6 +77,8 @@ class ConsumerProtocolMachine:
         self._says_everything = self._says_owned = True
         self._names: dict[bytes, str] = {}
         self.interval_ms = DEFAULT_INTERVAL_MS
+        self.has_unknown_topics = False
+        """Whether the last assignment has topics whose names the member does not know."""
 
     @property
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
@@ -91,26 +105,34 @@ class ConsumerProtocolMachine:
     def learn_topics(self, names: Mapping[bytes, str]) -> None:
         """The names of topics by their ids, which assignments have."""
         self._names.update(names)
+        self.has_unknown_topics = False
 
     def heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """The next heartbeat. After a join, a reconciliation or an error it names what the member owns."""
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id, member_id=self._member_id, member_epoch=self._epoch
-        )
+        request = self._request(self._epoch)
         if self._says_everything:
             request = replace(
                 request, rebalance_timeout_ms=self._rebalance_timeout_ms, subscribed_topic_names=list(self._topics)
             )
-        return replace(request, topic_partitions=self._owned_by_id()) if self._says_owned else request
+        if self._says_owned:
+            request = replace(request, topic_partitions=self._owned_by_id())
+        self._says_everything = self._says_owned = False
+        return request
 
     def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange]:
-        """The last heartbeat, with epoch -1; the member gives everything up before."""
+        """The last heartbeat, with epoch -1, or -2 from a static member; the member gives everything up before."""
         change = PartitionsRevoked(self.assigned_partitions)
         self._owned, self._assigned = frozenset(), None
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group_id, member_id=self._member_id, member_epoch=LEAVE_EPOCH
+        return self.last_heartbeat(), change
+
+    def last_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
+        """The heartbeat that leaves the group, with epoch -1, or -2 from a static member, which may return."""
+        return self._request(LEAVE_EPOCH if self._instance_id is None else AWAY_EPOCH)
+
+    def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group_id, member_id=self._member_id, instance_id=self._instance_id, member_epoch=epoch
         )
-        return request, change
 
     def on_response(self, response: ConsumerGroupHeartbeatResponse) -> HeartbeatResult:
         """Take in the response to a heartbeat."""
@@ -119,15 +141,35 @@ class ConsumerProtocolMachine:
             return HeartbeatResult.ELSEWHERE
         if response.error_code in FENCED:
             return HeartbeatResult.FENCED
+        if response.error_code == ErrorCode.UNRELEASED_INSTANCE_ID:
+            self.repeat_everything()
+            return HeartbeatResult.UNRELEASED
         if response.error_code:
             return HeartbeatResult.REFUSED
         self._epoch, self.interval_ms = response.member_epoch, response.heartbeat_interval_ms
-        self._says_everything = self._says_owned = False
         if response.assignment is None:
             return HeartbeatResult.UNCHANGED
         assigned = frozenset(self._partitions(response.assignment))
         self._assigned = None if assigned == self._owned else assigned
         return HeartbeatResult.UNCHANGED if self._assigned is None else HeartbeatResult.ASSIGNED
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the next heartbeat has something to say."""
+        return self._says_owned
+
+    @property
+    def revocable(self) -> tuple[TopicPartition, ...]:
+        """What the member owns and its assignment does not have."""
+        return () if self._assigned is None else tuple(sorted(self._owned - self._assigned))
+
+    def revoke(self, partitions: Iterable[TopicPartition]) -> ConsumerChange:
+        """Give these partitions up. The assignment may have changed since this was begun, and may have them again."""
+        assigned = self._owned if self._assigned is None else self._assigned
+        revoked = self._owned & frozenset(partitions)
+        self._owned, self._says_owned = self._owned - revoked, True
+        self._assigned = None if assigned == self._owned else assigned
+        return PartitionsRevoked(tuple(sorted(revoked)))
 
     def reconcile(self) -> list[ConsumerChange]:
         """Give up what the assignment does not have, then take what is new; the next heartbeat says what is owned."""
@@ -160,5 +202,7 @@ class ConsumerProtocolMachine:
     def _partitions(self, assignment: ConsumerGroupAssignment) -> Iterable[TopicPartition]:
         for topic in assignment.topic_partitions:
             name = self._names.get(topic.topic_id)
-            if name is not None:
+            if name is None:
+                self.has_unknown_topics = True
+            else:
                 yield from (TopicPartition(name, number) for number in topic.partitions)

@@ -46,6 +46,7 @@ def test_faults_are_for_one_member_or_for_all() -> None:
     ("words", "says"),
     [
         (["--fault", "pause:20s"], "write for example 2:pause:20s or all:slow-join:5s"),
+        (["--fault", "all:slow-revoke:5s"], "slow-revoke:5s is a fault of the consumer protocol"),
         (["--fault", "2:sleep"], "unknown fault 'sleep'"),
         (["--assignor", "cleverest"], "unknown assignor 'cleverest'"),
         (["--bootstrap", "localhost"], "write HOST:PORT"),

@@ -1,5 +1,6 @@
 """Plans drawn from seeds: playable, reproducible, and different from one another."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_format import read_plan, write_plan
 from regroup.lab.search.plan_text import describe_plan
 from regroup.lab.search.swarm import FAULT_KINDS, draw_plan, drawn_faults
+from regroup.lab.search.swarm_protocols import has_consumer_protocol
 from regroup.lab.simulation.members import is_well_behaved
+from regroup.lab.simulation.run import play
 
 SEEDS = st.integers(0, 2**64 - 1)
 HUNDRED = [draw_plan(seed) for seed in range(100)]
@@ -121,3 +124,17 @@ def test_milestones_and_steps_name_members_of_the_plan() -> None:
     assert list(
         plan_problems(SimulationPlan(steps=(PlannedStep(StepTrigger("anna has joined"), BecomesZombie("anna")),)))
     )
+
+
+def test_some_plans_have_the_consumer_protocol_and_some_of_these_both() -> None:
+    protocols = [frozenset(each.protocol for each in plan.members.values()) for plan in HUNDRED]
+    assert {frozenset({"classic"}), frozenset({"consumer"}), frozenset({"classic", "consumer"})} == set(protocols)
+    assert 8 <= sum("consumer" in each for each in protocols) <= 30
+
+
+@pytest.mark.slow
+def test_twenty_seeds_with_the_consumer_protocol_find_nothing() -> None:
+    plans = (draw_plan(seed) for seed in itertools.count(1))
+    drawn = itertools.islice((plan for plan in plans if has_consumer_protocol(plan.members)), 20)
+    found = {plan.seed: play(plan).verdict.sentences for plan in drawn}
+    assert {seed: sentences for seed, sentences in found.items() if sentences} == {}

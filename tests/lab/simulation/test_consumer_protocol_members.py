@@ -6,7 +6,13 @@ from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import MemberReport, Timeline
 from regroup.lab.simulation.virtual_clock import START_MS
-from regroup.members.consumer.effects import PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from regroup.members.consumer.effects import (
+    CommitCompleted,
+    JoinedGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
 
 SCENARIO = """\
 scenario: Members of the consumer protocol
@@ -83,10 +89,125 @@ def test_expectations_see_the_state_and_the_members_of_either_protocol() -> None
     ("option", "message"),
     [
         ("protocol: new", "unknown protocol: 'new'; write classic or consumer"),
-        ("protocol: consumer, instance id: a", "cannot be static in a simulation"),
-        ("protocol: consumer, faults: [zombie@9s]", "its faults can be crash, pause, leave, slow-join; not zombie@9s"),
+        ("protocol: consumer, faults: [never-sync]", "slow-join, slow-revoke; not never-sync"),
+        ("faults: ['slow-revoke:5s']", "anna has the protocol classic, and its faults can be crash, .*not slow-revoke"),
     ],
 )
 def test_what_such_a_member_cannot_do_is_refused(option: str, message: str) -> None:
     with pytest.raises(InvalidScenario, match=message):
         read_plan(f"scenario: x\nmembers: {{anna: {{{option}}}}}\nsteps: [at 0s: anna joins]\n")
+
+
+# -- commits, slow callbacks, poll timeouts, static members
+
+RECORDS = """\
+scenario: Members of the consumer protocol that read and commit
+seed: 4
+topics: {{orders: 4}}
+workload: {{records per s: 2}}
+members:
+  anna: {{protocol: consumer{anna}}}
+  ben: {{protocol: consumer{ben}}}
+steps:
+  - at 0s: anna joins
+  - {steps}
+faults end at: 200s
+"""
+
+
+def with_records(steps: str, anna: str = "", ben: str = "") -> tuple[RunOutcome, list[tuple[int, str, object]]]:
+    """The outcome, and what members have reported: the time in seconds, the name, and the change."""
+    timeline = Timeline()
+    outcome = play(read_plan(RECORDS.format(steps=steps, anna=anna, ben=ben)), timeline=timeline)
+    reports = [
+        (at_ms // 1000, each.name, each.what) for at_ms, each in timeline.entries if isinstance(each, MemberReport)
+    ]
+    return outcome, reports
+
+
+def times_of(reports: list[tuple[int, str, object]], name: str, kind: type) -> list[int]:
+    return [at_s for at_s, who, what in reports if who == name and isinstance(what, kind)]
+
+
+def test_what_is_revoked_is_committed_before_so_that_no_record_is_read_twice() -> None:
+    outcome, reports = with_records("at 30s: ben joins")
+    assert not outcome.failed
+    assert outcome.verdict.counts.processed > 300
+    assert outcome.verdict.counts.processed_twice == 0
+    assert times_of(reports, "ben", CommitCompleted)
+
+
+def test_a_slow_revoker_keeps_its_partitions_until_its_callback_returns() -> None:
+    outcome, reports = with_records("at 30s: ben joins", anna=', faults: ["slow-revoke:20s"]')
+    assert not outcome.failed
+    [revoked_s] = times_of(reports, "anna", PartitionsRevoked)
+    assert revoked_s >= 50
+    assert times_of(reports, "ben", PartitionsAssigned)[0] >= revoked_s
+    assert "member-removed" not in {each.type for each in outcome.records if each.at_ms < START_MS + 200_000}
+
+
+def test_a_member_outside_poll_beyond_its_poll_timeout_leaves_and_joins_again() -> None:
+    outcome, reports = with_records("at 30s: ben joins", anna=', max poll interval: 10s, faults: ["slow-join:20s@8s"]')
+    assert not outcome.failed
+    left = [each for each in outcome.records if each.type == "member-left"]
+    assert left
+    assert times_of(reports, "anna", PartitionsLost)
+
+
+def test_a_callback_beyond_the_rebalance_timeout_costs_the_member_its_place() -> None:
+    anna = ', max poll interval: 10s, faults: ["slow-revoke:20s"]'
+    outcome, reports = with_records("at 30s: ben joins", anna=anna)
+    assert not outcome.failed
+    [lost_s] = times_of(reports, "anna", PartitionsLost)
+    assert 50 <= lost_s <= 60
+    taken_s = [at_s for at_s in times_of(reports, "ben", PartitionsAssigned) if at_s < 200]
+    assert 40 <= taken_s[0] <= lost_s, "as soon as anna is removed, before its application knows it"
+
+
+def test_a_lost_answer_fences_nobody() -> None:
+    """The member repeats its heartbeat with the previous epoch."""
+    lost = "at 29s: the response to anna's next ConsumerGroupHeartbeat is lost"
+    outcome, reports = with_records(f"at 28s: ben joins\n  - {lost}")
+    assert not outcome.failed
+    assert not times_of(reports, "anna", PartitionsLost)
+    assert "member-removed" not in {each.type for each in outcome.records}
+
+
+def test_a_static_member_leaves_for_a_while_and_gets_the_same_partitions() -> None:
+    steps = "at 20s: ben joins\n  - at 60s: anna leaves\n  - at 70s: anna joins"
+    outcome, reports = with_records(steps, anna=", instance id: a-1")
+    assert not outcome.failed
+    shares = [what.partitions for _, who, what in reports if who == "anna" and isinstance(what, PartitionsAssigned)]
+    assert len(shares[-1]) == 2
+    assert len(times_of(reports, "ben", PartitionsAssigned)) == 1, "ben keeps its share, and gets no other one"
+    assert "static-consumer-replaced" in {each.type for each in outcome.records}
+
+
+def test_a_killed_static_member_joins_again_when_its_session_is_over() -> None:
+    outcome, reports = with_records("at 60s: anna restarts after 5s", anna=", instance id: a-1")
+    assert not outcome.failed
+    _, second = times_of(reports, "anna", JoinedGroup)
+    assert 100 <= second <= 110, "45 s after its last heartbeat; UNRELEASED_INSTANCE_ID before"
+
+
+def test_a_restarted_member_is_another_one() -> None:
+    outcome, reports = with_records("at 60s: anna restarts after 5s")
+    assert not outcome.failed
+    member_ids = {what.member_id for _, who, what in reports if isinstance(what, JoinedGroup)}
+    assert len(member_ids) == 2
+
+
+def test_a_zombie_commits_nothing_once_its_session_is_over() -> None:
+    outcome, _ = with_records("at 30s: ben joins\n  - at 60s: anna becomes a zombie")
+    assert not outcome.failed
+    late = [each for each in outcome.records if each.type == "offsets-committed" and each.at_ms > START_MS + 151_000]
+    assert late, "ben goes on"
+    [removed] = [each for each in outcome.records if each.type == "member-removed" and each.at_ms < START_MS + 200_000]
+    assert removed.at_ms < START_MS + 110_000
+
+
+def test_a_fault_that_begins_as_the_member_joins_ends_the_process_at_once() -> None:
+    outcome, reports = with_records("after anna has joined: anna restarts after 5s")
+    assert not outcome.failed
+    joined, _ = times_of(reports, "anna", JoinedGroup)
+    assert times_of(reports, "anna", PartitionsAssigned)[0] > joined

@@ -1,0 +1,58 @@
+"""Draws which plans of the swarm have groups of the consumer protocol (KIP-848), or groups with members of both.
+
+    protocols = draw_protocols(random_stream("group protocol"), members)
+
+It has a random stream of its own: the plan of a seed that stays classic is what it was before there was a choice.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Final
+
+from msgspec.structs import replace
+
+from regroup.lab.plan.plan import MemberPlan
+from regroup.lab.plan.validation import CONSUMER
+
+CONSUMER_SHARE: Final = 1 / 6
+MIXED_SHARE: Final = 0.4
+"""The share of these plans in which each member draws its protocol."""
+CONSUMER_FAULTS: Final = ((), (), (), ("slow-join:5s",), ("slow-revoke:2s",), ("slow-revoke:20s",))
+CONSUMER_APIS: Final = ("ConsumerGroupHeartbeat", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
+"""The requests that a member of the consumer protocol sends, for faults by which one is lost."""
+SHORT_SESSION_MS: Final = 10_000
+
+
+def draw_protocols(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, MemberPlan]:
+    """The members with the protocols that are drawn for them; all are classic in five plans of six.
+
+    A member of the consumer protocol has no assignor and its own instance id: a process whose instance id another one
+    has would ask for ever to be let in.
+    """
+    if rng.random() >= CONSUMER_SHARE:
+        return dict(members)
+    classic_share = 0.5 if rng.random() < MIXED_SHARE else 0.0
+    return {
+        name: _with_own_instance_id(name, each)
+        if rng.random() < classic_share
+        else replace(_with_own_instance_id(name, each), protocol=CONSUMER, faults=rng.choice(CONSUMER_FAULTS))
+        for name, each in members.items()
+    }
+
+
+def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:
+    return any(each.protocol == CONSUMER for each in members.values())
+
+
+def draw_consumer_settings(rng: Random) -> dict[str, str | int]:
+    """The session timeout of these groups is a setting of the broker: Kafka's default, or a short one."""
+    if rng.random() < 0.5:
+        return {}
+    return {
+        "group.consumer.session.timeout.ms": SHORT_SESSION_MS,
+        "group.consumer.min.session.timeout.ms": SHORT_SESSION_MS,
+    }
+
+
+def _with_own_instance_id(name: str, planned: MemberPlan) -> MemberPlan:
+    return planned if planned.instance_id is None else replace(planned, instance_id=f"{name}-1")
