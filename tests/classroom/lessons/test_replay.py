@@ -99,3 +99,31 @@ def test_every_scenario_of_the_lab_can_be_replayed_in_both_languages(name: str) 
         assert lines
         assert all(line.text for line in lines)
         lesson_picture(run, language)
+
+
+def test_a_crashed_member_commits_nothing_after_its_crash() -> None:
+    taken = lesson(10)
+    lines = replay_lines(taken, run_lesson(taken), Language.ENGLISH)
+    crash = next(line.at_ms for line in lines if "ben crashes" in line.text)
+    commits = [line.at_ms for line in lines if line.text.startswith("ben committed ")]
+    assert commits
+    assert max(commits) < crash
+
+
+def test_a_replay_says_which_members_both_believed_that_they_owned_a_partition() -> None:
+    taken = lesson(8)
+    run = run_lesson(taken)
+    (line,) = (each for each in replay_lines(taken, run, Language.ENGLISH) if " both believed " in each.text)
+    assert line.text == "anna and ben both believed that they owned orders 1, until +30.000 s."
+    assert any("都以为自己拥有" in each.text for each in replay_lines(taken, run, Language.CHINESE))
+
+
+def test_the_lesson_about_a_faulty_assignor_says_why_its_member_is_removed() -> None:
+    taken = lesson(8)
+    for language, words in (
+        (Language.ENGLISH, "at +30 s the lab stops"),
+        (Language.CHINESE, "到 +30 s 时，lab 会停掉"),
+    ):
+        removed = [line for line in replay_lines(taken, run_lesson(taken), language) if words in line.note]
+        assert len(removed) == 1
+        assert "anna" in removed[0].text
