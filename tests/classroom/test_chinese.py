@@ -35,6 +35,7 @@ KAFKAS_WORDS = frozenset(
         *("join", "last", "leader", "member", "offset", "partition", "poll", "producer", "protocol", "rebalance"),
         *("regroup", "session", "store", "story", "sync", "timeout", "topic", "epoch", "fenced", "batch", "will"),
         *("Empty", "JoinGroup", "Kafka", "MQTT", "Stable", "SyncGroup", "UTC"),
+        *("record", "STABLE", "UNREVOKED", "UNRELEASED", "UNKNOWN", "correlation", "event", "s", "Home", "Esc"),
         *("ConsumerGroupHeartbeat", "classic", "J", "R", "S", "W", "x", "group.max.size", "max.poll.interval.ms"),
     ]
 )

@@ -272,10 +272,10 @@ def test_exactly_one_option_of_a_question_is_right() -> None:
     [
         (
             "{yes: ben-1, 'no': none}",
-            "line 26, task.settings.timeout.choices: YAML does not read yes as text; put it in",
+            "line 27, task.settings.timeout.choices: YAML does not read yes as text; put it in",
         ),
-        ("{'yes': ben-1, 'no': off}", "line 26, task.settings.timeout.choices.no: YAML does not read off as text"),
-        ("[1, 'no']", "line 26, task.settings.timeout.choices[0]: YAML does not read 1 as text; put it in quotes: '1'"),
+        ("{'yes': ben-1, 'no': off}", "line 27, task.settings.timeout.choices.no: YAML does not read off as text"),
+        ("[1, 'no']", "line 27, task.settings.timeout.choices[0]: YAML does not read 1 as text; put it in quotes: '1'"),
     ],
 )
 def test_a_choice_that_yaml_does_not_read_as_text_is_named_with_its_line(choices: str, message: str) -> None:
