@@ -142,7 +142,7 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
 def other_text(moment: RunMoment, language: Language) -> str:
     """A sentence about a moment that is no event."""
     is_english = language is Language.ENGLISH
-    template = OTHER_TEXTS[moment.name][0 if is_english else 1]
+    template = FAULT_TEXTS.get((moment.name, moment.text), OTHER_TEXTS[moment.name])[0 if is_english else 1]
     is_translated = moment.name == STEP and not is_english
     return template.format(
         member=moment.member,
@@ -174,6 +174,14 @@ OTHER_TEXTS: Final = {
     FAULT_ENDED: ("{member} goes on: {text}.", "{member} 继续运行：{text}。"),
 }  # fmt: skip
 """Moments that are no events, in English and in Chinese."""
+
+
+FAULT_TEXTS: Final = {
+    (FAULT_BEGAN, "pause"): ("{member} stands still.", "{member} 开始停顿。"),
+    (FAULT_BEGAN, "zombie"): ("{member} stands still.", "{member} 开始停顿。"),
+    (FAULT_ENDED, "paused"): ("{member} goes on after the pause.", "{member} 停顿结束，继续运行。"),
+}
+"""Faults and ends of faults for which there is a better sentence."""
 
 
 def unexplained(lesson: Lesson, run: LessonRun) -> Iterator[int]:

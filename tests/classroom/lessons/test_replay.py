@@ -61,7 +61,7 @@ def test_the_replay_has_steps_sentences_and_notes_in_the_order_of_time() -> None
     ]  # fmt: skip
     (noted,) = [line for line in lines if line.note]
     assert noted.text.startswith("ben was removed: session timeout")
-    assert re.fullmatch(r"After \d+(\.\d)?s\.", noted.note)
+    assert re.fullmatch(r"After \d+(\.\d)? s\.", noted.note)
     assert [line.position for line in lines] == sorted(line.position for line in lines)
 
 
