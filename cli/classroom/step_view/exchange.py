@@ -75,23 +75,34 @@ def led_to(exchange: TimelineExchange, language: Language) -> str:
 
 
 def request_line(
-    exchange: TimelineExchange, messages: ExchangeMessages | None, names: MemberNames, language: Language
+    exchange: TimelineExchange,
+    messages: ExchangeMessages | None,
+    names: MemberNames,
+    language: Language,
+    came_ms: int,
 ) -> str:
-    """The fields of the request that say something, after the time at which it came."""
+    """The fields of the request that say something, after the time at which it came: of a run, that of one of its requests."""
     request = messages.request if messages else None
     fields = _line_of(request, names)
-    return in_language(phrase("step request line", time=clock_time(exchange.at_ms), fields=fields), language)
+    return in_language(phrase("step request line", time=clock_time(came_ms), fields=fields), language)
 
 
 def response_line(
-    exchange: TimelineExchange, messages: ExchangeMessages | None, names: MemberNames, language: Language
+    exchange: TimelineExchange,
+    messages: ExchangeMessages | None,
+    names: MemberNames,
+    language: Language,
+    came_ms: int,
 ) -> str:
-    """The fields of the response that say something, after the time at which it was sent."""
+    """The fields of the response that say something, after the time at which it was sent; of a run only the first
+    time is recorded."""
     if exchange.answered_at_ms is None:
         return in_language(phrase("step no response"), language)
     response = messages.response if messages else None
     fields = _line_of(response, names)
-    return in_language(phrase("step response line", time=clock_time(exchange.answered_at_ms), fields=fields), language)
+    is_known = came_ms == exchange.at_ms
+    time = clock_time(exchange.answered_at_ms) if is_known else ""
+    return in_language(phrase("step response line", time=time, fields=fields), language).lstrip()
 
 
 def _line_of(message: Any, names: MemberNames) -> str:

@@ -164,9 +164,10 @@ def _exchange(shown: Shown, width: int, rows: int) -> list[Text]:
         return filled([rule(shown.says("Exchange"), width), Text(f"   {said}", style="dim")], width, rows)
     lines = [rule(shown.says("Exchange of", heading=heading(exchange, shown.language)), width)]
     each_rows = max(1, (rows - 1) // 2)
+    came_ms = shown.stop.at_ms if shown.stop and not shown.stop.is_response else exchange.at_ms
     for mark, text in (
-        ("→", request_line(exchange, shown.messages, shown.names, shown.language)),
-        ("←", response_line(exchange, shown.messages, shown.names, shown.language)),
+        ("→", request_line(exchange, shown.messages, shown.names, shown.language, came_ms)),
+        ("←", response_line(exchange, shown.messages, shown.names, shown.language, came_ms)),
     ):
         wrapped = wrap(text, width - 5, each_rows)
         lines += [Text(f" {mark if number == 0 else ' '} {line}") for number, line in enumerate(wrapped)]

@@ -9,8 +9,8 @@ from regroup.classroom.lessons.chinese import STEPS, chinese_step
 from regroup.classroom.lessons.document import run_lesson
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.picture import lesson_picture
-from regroup.classroom.lessons.replay import EVENT_TEXTS, OTHER_TEXTS, replay_lines
-from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS
+from regroup.classroom.lessons.replay import EVENT_TEXTS, OTHER_TEXTS, other_text, replay_lines
+from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS, RunMoment
 from regroup.classroom.lessons.runs.run import run_scenario
 from regroup.coordinator.serialization import EVENT_TYPES
 from regroup.lab.plan.scenario_files import scenario, scenario_names
@@ -127,3 +127,13 @@ def test_the_lesson_about_a_faulty_assignor_says_why_its_member_is_removed() -> 
         removed = [line for line in replay_lines(taken, run_lesson(taken), language) if words in line.note]
         assert len(removed) == 1
         assert "anna" in removed[0].text
+
+
+@pytest.mark.parametrize(("name", "text", "english"), [
+    ("fault-began", "pause", "ben stands still."),
+    ("fault-ended", "paused", "ben goes on after the pause."),
+])  # fmt: skip
+def test_a_pause_and_its_end_are_sentences(name: str, text: str, english: str) -> None:
+    moment = RunMoment(at_ms=1, name=name, member="ben", text=text)
+    assert other_text(moment, Language.ENGLISH) == english
+    assert "停顿" in other_text(moment, Language.CHINESE)

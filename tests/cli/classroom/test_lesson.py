@@ -295,7 +295,7 @@ def test_skip_is_read_in_any_case_and_an_empty_answer_to_the_file_question_says_
 
 
 def test_a_member_that_had_left_by_itself_is_not_called_removed_too_late(take: Take) -> None:
-    out = take("skip", "45s", "30s", "3s", "skip", words=["9"]).out
+    out = take("skip", "10s", "30s", "3s", "skip", words=["9"]).out
     assert "after never" not in out
     assert "she had left" in " ".join(out.split())
 

@@ -12,6 +12,7 @@ from regroup.cli.classroom.step_view.cells import fit, wrap
 from regroup.cli.classroom.step_view.event import sentence
 from regroup.cli.classroom.step_view.groups import SteppedGroup
 from regroup.cli.classroom.step_view.screen import screen_lines
+from regroup.cli.store.events_text import clock_time
 from regroup.coordinator import events as e
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import ORDERS, assignment, commit, generation_of, records_of
@@ -186,3 +187,19 @@ def test_a_commit_is_a_sentence_in_both_languages() -> None:
     english, chinese = (sentence(moment, names, language) for language in Language)
     assert english == "anna committed orders-0 at 7."
     assert chinese == "anna 提交 offset：orders-0 到 7。"
+
+
+def test_a_request_of_a_run_of_heartbeats_has_its_own_time() -> None:
+    timeline = recorded_timeline("zombie-commits-after-removal")
+    group = SteppedGroup(timeline)
+    walk = group.walk(hides_commits=False)
+    stop, number = None, None
+    while (number := walk.next_message(0, number)) is not None:
+        stop = walk.message(number)
+        if stop.exchange.count > 1 and stop.at_ms > stop.exchange.at_ms:
+            break
+    assert stop is not None
+    assert number is not None
+    group.index, group.message = stop.moment_index, number
+    (line,) = (each.plain for each in screen_lines(group.shown(), 120, 40) if each.plain.startswith(" → "))
+    assert clock_time(stop.at_ms) in line
