@@ -81,7 +81,10 @@ def request_line(
     language: Language,
     came_ms: int,
 ) -> str:
-    """The fields of the request that say something, after the time at which it came: of a run, that of one of its requests."""
+    """The fields of the request that say something, after the time at which it came.
+
+    `came_ms` is the time of the request itself, or of one of a run.
+    """
     request = messages.request if messages else None
     fields = _line_of(request, names)
     return in_language(phrase("step request line", time=clock_time(came_ms), fields=fields), language)
