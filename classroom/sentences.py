@@ -40,10 +40,13 @@ def moment_sentence(moment: TimelineMoment, names: MemberNames, language: Langua
 
 def whole_sentence(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
     """The same as a phrase."""
-    if said := said_by(moment, names):
-        return said
+    return said_by(moment, names) or continued_sentence(moment, names) or phrase("sentence", what=moment.type)
+
+
+def continued_sentence(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
+    """The sentence of an event that a story sums up or leaves out; empty for other ones."""
     describe = FURTHER_SENTENCES.get(type(moment.event))
-    return phrase("sentence", what=describe(moment.event, names) if describe else moment.type)
+    return phrase("sentence", what=describe(moment.event, names)) if describe else ""
 
 
 def cause_phrase(cause: Cause) -> PhraseValue:

@@ -24,7 +24,7 @@ from regroup.classroom.wording import MemberNames, length, partitions_value, tim
 from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.consumer import events as ce
-from regroup.coordinator.group import AwaitedResponse, GroupKind, GroupState, MemberId
+from regroup.coordinator.group import AwaitedResponse, GroupKind, GroupState, MemberId, OffsetsByPartition
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.explanation.sentences import time_text
 
@@ -42,6 +42,8 @@ TOOK: Final = {GroupKind.CLASSIC: "rebalance took", GroupKind.CONSUMER: "reconci
 STATES: Final = {GroupKind.CLASSIC: "present state", GroupKind.CONSUMER: "consumer state"}
 PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded, ce.GroupEpochBumped)
 """Events with which a part of the story begins. The commits before them are summed up."""
+GENERATIONS: Final = (e.GenerationStarted, e.GenerationRaised, e.GroupEmptied)
+"""Events with which a generation ends. The commits before them are summed up as well: they belong to this one."""
 
 
 class StoryLine(NamedTuple):
@@ -78,7 +80,7 @@ def story_lines(
     if not moments:
         return
     recorded = recorded_lines(timeline, within, language)
-    # Commits are summed up when a part ends, and the sentence about them has the time of the last one.
+    # Commits are summed up when a part ends; the sentence about those of a member stands at the last of them.
     of_events = sorted(_event_lines(timeline, moments), key=lambda line: line.position)
     yield from merge((line.written(language) for line in of_events), recorded, key=lambda line: line.at_ms)
     _, to_ms = timeline.times_of(within)
@@ -125,6 +127,8 @@ def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> 
         if moment.position in part_begins:
             yield from commits.lines(names)
             begins_part = True
+        elif isinstance(moment.event, GENERATIONS):
+            yield from commits.lines(names)
         commits.on_moment(moment)
         if not isinstance(moment.event, LEFT_OUT) and (said := said_by(moment, names)):
             further: PhraseValue = ""
@@ -195,36 +199,44 @@ def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> Phras
     return phrase("it owned", partitions=partitions_value(owned)) if owned else phrase("it owned nothing")
 
 
+class MemberCommits:
+    """How often one member or producer has committed, how far in each partition, and when it did so last."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.reached: dict[TopicPartition, int] = {}
+        self.last = Point(0, 0)
+
+    def on_commit(self, offsets: OffsetsByPartition, at: Point) -> None:
+        """Count a commit."""
+        self.count, self.last = self.count + 1, at
+        for topic, partitions in offsets.items():
+            for index, committed in partitions.items():
+                self.reached[TopicPartition(topic, index)] = committed.offset
+
+
 class CommitCounter:
     """Counts commits by member, and keeps the offset that each partition has reached."""
 
     def __init__(self) -> None:
-        self._counts: dict[MemberId | int, int] = {}
+        self._commits: dict[MemberId | int, MemberCommits] = {}
         """By member id, or by the number of a producer."""
-        self._offsets: dict[MemberId | int, dict[TopicPartition, int]] = {}
-        self._last: Point | None = None
 
     def on_moment(self, moment: TimelineMoment) -> None:
         """Count the commit, if this moment is one."""
         event = moment.event
         if isinstance(event, e.OffsetsCommitted | e.OffsetsWritten | e.TransactionalOffsetsWritten):
             who = event.producer_id if isinstance(event, e.TransactionalOffsetsWritten) else event.member_id
-            self._counts[who] = self._counts.get(who, 0) + 1
-            for topic, partitions in event.offsets.items():
-                for index, committed in partitions.items():
-                    self._offsets.setdefault(who, {})[TopicPartition(topic, index)] = committed.offset
-            self._last = moment.point
+            self._commits.setdefault(who, MemberCommits()).on_commit(event.offsets, moment.point)
 
     def lines(self, names: MemberNames) -> Iterator[SaidLine]:
-        """One line for each who committed since the last call."""
-        if self._last is None:
-            return
-        for who, count in self._counts.items():
-            reached = sorted(self._offsets[who].items(), key=lambda each: f"{each[0].topic}-{each[0].partition} ")
+        """One line for each who committed since the last call, at its last commit."""
+        for who, commits in self._commits.items():
+            reached = sorted(commits.reached.items(), key=lambda each: f"{each[0].topic}-{each[0].partition} ")
             said = phrase(
                 "commits",
                 who=_committer(who, names),
-                count=times(count),
+                count=times(commits.count),
                 reached=series(
                     "names",
                     (
@@ -233,8 +245,8 @@ class CommitCounter:
                     ),
                 ),
             )
-            yield SaidLine(*self._last, said)
-        self._counts, self._offsets, self._last = {}, {}, None
+            yield SaidLine(*commits.last, said)
+        self._commits = {}
 
 
 def _committer(who: MemberId | int, names: MemberNames) -> PhraseValue:

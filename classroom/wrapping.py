@@ -7,6 +7,9 @@ from unicodedata import combining, east_asian_width
 
 _ATOM: Final = re.compile(r"\s+|[\u2e80-\uffff]|[^\s\u2e80-\uffff]{1,60}")
 """Blanks, a Chinese character, or a word; a line may also end inside a word of more than 60 characters."""
+_JOINER: Final = "\0"
+"""Stands for a blank at which no line ends."""
+_NUMBER_AND_UNIT: Final = re.compile(r"(?<=\d) (?=(?:ms|s|min|h|days?|kB|MB|GB)(?![A-Za-z]))")
 _NOT_AT_THE_START: Final = "。，、；：？！）》」』”’…"
 _NOT_AT_THE_END: Final = "（《「『“‘"
 
@@ -23,17 +26,18 @@ def padded(text: str, width: int) -> str:
 
 def wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> Iterator[str]:
     """The lines of one paragraph, at most so many columns wide; `first` begins the first line in place of `indent`."""
+    text = _NUMBER_AND_UNIT.sub(_JOINER, text)
     line = indent if first is None else first
     is_empty = True
     for atom in _unbreakable(text):
         if not is_empty and columns_of(line) + columns_of(atom.rstrip()) > width:
-            yield line.rstrip()
+            yield line.rstrip().replace(_JOINER, " ")
             line, is_empty = indent, True
             atom = atom.lstrip()
         line += atom
         is_empty = is_empty and not atom.strip()
     if not is_empty or first:
-        yield line.rstrip()
+        yield line.rstrip().replace(_JOINER, " ")
 
 
 def _unbreakable(text: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ from regroup.assignors.range_assignor import RangeAssignor
 from regroup.assignors.registry import assign_checked
 from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.parts import Lesson
+from regroup.classroom.lessons.problems import ASSIGNOR_PROBLEMS, in_chinese, problem_text
 from regroup.classroom.lessons.runs.conditions import ConditionResult
 from regroup.classroom.lessons.runs.run import RunRefused, run_scenario
 from regroup.classroom.lessons.settings import plan_of_task
@@ -46,6 +47,20 @@ class MadeUpCase(NamedTuple):
     partitions: dict[str, int]
     members: dict[str, dict[str, Any]]
     """For each member its `topics`, and the `owned` partitions of its last assignment as pairs."""
+
+    def text(self, language: Language) -> str:
+        """The case as a line for the learner."""
+        return str(self) if language is Language.ENGLISH else self._in_chinese()
+
+    def _in_chinese(self) -> str:
+        members = "，".join(
+            f"{name}（订阅 {'、'.join(each['topics'])}"
+            + (f"；原来拥有 {_pairs(each['owned'])}" if each["owned"] else "")
+            + "）"
+            for name, each in self.members.items()
+        )
+        topics = "，".join(f"{topic} 有 {count} 个 partition" for topic, count in self.partitions.items())
+        return f"topic：{topics}；成员：{members}"
 
     def __str__(self) -> str:
         members = ", ".join(
@@ -69,7 +84,8 @@ class AssignorFailure(Exception):
     def text(self, language: Language) -> str:
         """The message for the learner."""
         template = FAILURES[self.kind][0 if language is Language.ENGLISH else 1]
-        return template.format(detail=self.detail).strip()
+        detail = self.detail if language is Language.ENGLISH else in_chinese(self.detail, ASSIGNOR_PROBLEMS)
+        return template.format(detail=detail).strip()
 
 
 FAILURES: Final[dict[str, tuple[str, str]]] = {
@@ -178,22 +194,35 @@ def _short(value: Any) -> str:
 # -- properties
 
 
+class InBoth(NamedTuple):
+    """A sentence in English and in Chinese."""
+
+    english: str
+    chinese: str
+
+    def text(self, language: Language) -> str:
+        return self.english if language is Language.ENGLISH else self.chinese
+
+
 class _CheckedCase(NamedTuple):
     case: MadeUpCase
     assignments: Assignments
 
 
-def _is_balanced(checked: _CheckedCase) -> str:
+def _is_balanced(checked: _CheckedCase) -> InBoth | None:
     """A difference of two or more where all members subscribe to the same topics."""
     subscriptions = {tuple(sorted(each["topics"])) for each in checked.case.members.values()}
     counts = {name: len(partitions) for name, partitions in checked.assignments.items()}
     if len(subscriptions) == 1 and max(counts.values()) - min(counts.values()) > 1:
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
-        return f"{most}: {counts[most]}, {least}: {counts[least]}"
-    return ""
+        return InBoth(
+            f"the shares differ by more than one partition: {most} got {counts[most]}, {least} got {counts[least]}.",
+            f"partition 数相差超过 1：{most} 得到 {counts[most]} 个，{least} 得到 {counts[least]} 个。",
+        )
+    return None
 
 
-def _is_complete(checked: _CheckedCase) -> str:
+def _is_complete(checked: _CheckedCase) -> InBoth | None:
     """A partition that a member is subscribed to, and that no member got."""
     assigned = {each for partitions in checked.assignments.values() for each in partitions}
     wanted = {topic for each in checked.case.members.values() for topic in each["topics"]}
@@ -204,10 +233,17 @@ def _is_complete(checked: _CheckedCase) -> str:
         for number in range(count)
         if TopicPartition(topic, number) not in assigned
     ]
-    return ", ".join(missing[:5])
+    if not missing:
+        return None
+    named = ", ".join(missing[:5])
+    more = len(missing) - 5
+    return InBoth(
+        f"no member got these partitions: {named}{f', and {more} more' if more > 0 else ''}.",
+        f"没有成员得到这些 partition：{named}{f'，以及另外 {more} 个' if more > 0 else ''}。",
+    )
 
 
-def _keeps_what_it_can(checked: _CheckedCase) -> str:
+def _keeps_what_it_can(checked: _CheckedCase) -> InBoth | None:
     """A member that has as many partitions as before, or more, and yet lost one to another member."""
     case, assigned = checked.case, dict[TopicPartition, str]()
     for name, partitions in checked.assignments.items():
@@ -216,14 +252,18 @@ def _keeps_what_it_can(checked: _CheckedCase) -> str:
         owned = {TopicPartition(*each) for each in member["owned"]}
         lost = sorted(each for each in owned if assigned.get(each, name) != name)
         if lost and len(checked.assignments[name]) >= len(owned):
-            return f"{name}: {lost[0].topic}-{lost[0].partition} -> {assigned[lost[0]]}"
-    return ""
+            partition = f"{lost[0].topic}-{lost[0].partition}"
+            return InBoth(
+                f"{name} got as many partitions as before, and yet lost {partition} to {assigned[lost[0]]}.",
+                f"{name} 的 partition 数没有减少，却把 {partition} 让给了 {assigned[lost[0]]}。",
+            )
+    return None
 
 
 class AssignorProperty(NamedTuple):
-    """Something that an assignor does in every case. `counterexample` is empty where it holds."""
+    """Something that an assignor does in every case. `counterexample` is None where it holds."""
 
-    counterexample: Callable[[_CheckedCase], str]
+    counterexample: Callable[[_CheckedCase], InBoth | None]
     english: str
     chinese: str
 
@@ -295,18 +335,16 @@ class _Given(Assignor):
         return self._result
 
 
-def _check_case(case: MadeUpCase, returned: Any, properties: Sequence[str]) -> str:
-    """The first thing that is wrong in one case: `balanced: anna: 4, ben: 2`; empty if nothing is."""
+def _check_case(case: MadeUpCase, returned: Any, properties: Sequence[str]) -> InBoth | None:
+    """The first thing that is wrong in one case; None if nothing is."""
     assignments = as_assignments(returned)
     members = {name: AssignorMember(tuple(each["topics"])) for name, each in case.members.items()}
     try:
         assign_checked(_Given(assignments), ClusterMetadata(case.partitions), members)
     except AssignorError as error:
-        return str(error)
-    for name in properties:
-        if found := PROPERTIES[name].counterexample(_CheckedCase(case, assignments)):
-            return f"{name}: {found}"
-    return ""
+        return InBoth(f"{error}.", f"{in_chinese(str(error), ASSIGNOR_PROBLEMS)}。")
+    checked = _CheckedCase(case, assignments)
+    return next(filter(None, (PROPERTIES[name].counterexample(checked) for name in properties)), None)
 
 
 def check_properties(
@@ -317,9 +355,12 @@ def check_properties(
     cases = list(made_up_cases())
     for number, (case, returned) in enumerate(zip(cases, compute(cases), strict=True), start=1):
         if problem := _check_case(case, returned, properties):
-            where = f"case {number} of {len(cases)}" if is_english else f"第 {number} 个用例（共 {len(cases)} 个）"
-            because = f"{problem}\n{case}"
-            return (ConditionResult(False, where, because),)
+            where = InBoth(
+                f"Case {number} of {len(cases)} has a wrong result:",
+                f"第 {number} 个用例（共 {len(cases)} 个）的结果不对：",
+            )
+            because = f"{problem.text(language)}\n{case.text(language)}"
+            return (ConditionResult(False, where.text(language), because),)
     return tuple(
         ConditionResult(True, PROPERTIES[name].english if is_english else PROPERTIES[name].chinese)
         for name in properties
@@ -344,7 +385,7 @@ def run_assignor_task(lesson: Lesson, compute: ComputeCases, language: Language)
     except AssignorFailure as failure:
         return TaskResult(False, problem=failure.text(language))
     except RunRefused as error:
-        return TaskResult(False, problem=str(error))
+        return TaskResult(False, problem=problem_text(error, language))
     if assignor.failure is not None:
         return TaskResult(False, problem=assignor.failure.text(language))
     result = judged(lesson, run, language)

@@ -13,6 +13,7 @@ from regroup.classroom.lessons.runs.answers import (
     answer_text,
     parse_answer,
     rounded,
+    with_plain_digits,
 )
 from regroup.classroom.lessons.runs.conditions import condition_holds
 from regroup.classroom.lessons.runs.measures import CannotMeasure, known_names, measure_kind, measure_value
@@ -112,7 +113,7 @@ def read_answer(lesson: Lesson, answer: str) -> AnswerValue:
 
 def parse_choice(text: str, options: int) -> int:
     """The index of an option: `1` or `a` is the first. Raises UnreadableAnswer."""
-    word = text.strip()[:10].strip(".)").lower()
+    word = with_plain_digits(text.strip()[:10]).strip(".)").lower()
     index = int(word) - 1 if word.isascii() and word.isdigit() else LETTERS.find(word) if len(word) == 1 else -1
     if not 0 <= index < options:
         raise UnreadableAnswer(AnswerKind.NUMBER, text.strip())

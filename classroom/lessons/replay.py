@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Final, NamedTuple
 
 from regroup.classroom.languages import Language
@@ -22,10 +23,14 @@ from regroup.classroom.lessons.runs.moments import (
     find_explained,
     run_moments,
 )
+from regroup.classroom.lessons.runs.reading_times import reading_times
 from regroup.classroom.lessons.runs.run import LessonRun
+from regroup.classroom.phrases.phrase import in_language as phrase_in_language
+from regroup.classroom.phrases.phrase import phrase, series
 from regroup.classroom.sentences import sentence_of
 from regroup.classroom.story import StoryLine, story_lines
-from regroup.classroom.wording import MemberNames, partitions_text
+from regroup.classroom.wording import MemberNames, partitions_text, partitions_value, since_text
+from regroup.protocol.consumer.subscription import TopicPartition
 
 
 class ReplayLine(NamedTuple):
@@ -50,7 +55,7 @@ def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[Rep
     for each in groups:
         notes = notes_of(lesson, run, language, "" if each is run else lesson.parts.beside)
         *story, end = story_lines(each.timeline, language=language)
-        said = _group_lines(each, story, notes, language)
+        said: Iterable[ReplayLine] = chain(_group_lines(each, story, notes, language), _shared_readings(each, language))
         ends.append(ReplayLine(0, end.text, end.position))
         if each is not run:
             said, ends[-1] = (
@@ -77,6 +82,23 @@ def _group_lines(
                 yield ReplayLine(moment.at_ms, text, moment.position, note if number == 0 else "")
         elif moment.name == STEP or note:
             yield ReplayLine(moment.at_ms, other_text(moment, language), moment.position, note, moment.name == STEP)
+
+
+def _shared_readings(run: LessonRun, language: Language) -> Iterator[ReplayLine]:
+    """The times at which several running members believed that they owned a partition."""
+    alike: dict[tuple[int, int, frozenset[str]], list[TopicPartition]] = defaultdict(list)
+    for each in reading_times(run):
+        if len(each.readers) > 1 and each.ended_ms > each.began_ms:
+            alike[each.began_ms, each.ended_ms, each.readers].append(each.partition)
+    for (began_ms, ended_ms, readers), partitions in alike.items():
+        said = phrase(
+            "two believed" if len(readers) == 2 else "several believed",
+            members=series("names", sorted(readers)),
+            partitions=partitions_value(partitions),
+            until=phrase("until the end") if ended_ms == run.ended_ms else phrase("until", time=since_text(ended_ms)),
+        )
+        position = run.timeline.position_at(run.epoch_ms(began_ms))
+        yield ReplayLine(began_ms, phrase_in_language(said, language), position)
 
 
 def _beside(run: LessonRun, group: str, line: ReplayLine) -> ReplayLine:
@@ -120,7 +142,7 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
 def other_text(moment: RunMoment, language: Language) -> str:
     """A sentence about a moment that is no event."""
     is_english = language is Language.ENGLISH
-    template = OTHER_TEXTS[moment.name][0 if is_english else 1]
+    template = FAULT_TEXTS.get((moment.name, moment.text), OTHER_TEXTS[moment.name])[0 if is_english else 1]
     is_translated = moment.name == STEP and not is_english
     return template.format(
         member=moment.member,
@@ -152,6 +174,14 @@ OTHER_TEXTS: Final = {
     FAULT_ENDED: ("{member} goes on: {text}.", "{member} 继续运行：{text}。"),
 }  # fmt: skip
 """Moments that are no events, in English and in Chinese."""
+
+
+FAULT_TEXTS: Final = {
+    (FAULT_BEGAN, "pause"): ("{member} stands still.", "{member} 开始停顿。"),
+    (FAULT_BEGAN, "zombie"): ("{member} stands still.", "{member} 开始停顿。"),
+    (FAULT_ENDED, "paused"): ("{member} goes on after the pause.", "{member} 停顿结束，继续运行。"),
+}
+"""Faults and ends of faults for which there is a better sentence."""
 
 
 def unexplained(lesson: Lesson, run: LessonRun) -> Iterator[int]:

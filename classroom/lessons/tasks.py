@@ -6,6 +6,7 @@ from typing import NamedTuple
 from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
+from regroup.classroom.lessons.problems import problem_text
 from regroup.classroom.lessons.runs.conditions import ConditionResult, check_condition
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
 from regroup.classroom.lessons.settings import NoSuchSetting, SettingRefused, bug_of_task, parse_setting, plan_of_task
@@ -33,7 +34,7 @@ def run_task(lesson: Lesson, values: Mapping[str, str], language: Language) -> T
         chosen = chosen_values(lesson, values, language)
         run = run_scenario(plan_of_task(lesson, chosen), lesson.parts.group, bug=bug_of_task(lesson, chosen))
     except (SettingRefused, InvalidScenario, RunRefused) as error:
-        return TaskResult(False, problem=str(error))
+        return TaskResult(False, problem=problem_text(error, language))
     return judged(lesson, run, language)
 
 

@@ -3,6 +3,8 @@ English, as in the texts of the lessons."""
 
 from typing import Final
 
+from regroup.classroom.phrases.step_view import STEP_VIEW
+
 SERIES: Final = {
     "names, between": "、",
     "names, last": "、",
@@ -221,8 +223,8 @@ KNOWN_TEXTS: Final = {
     "reason expired": "成员 {member} 的 session 过期",
     "reason leader rejoined because": "leader {member} 重新加入：{reason}",
     "reason leader rejoined": "leader {member} 重新加入",
-    "reason leader removed": "leader {member} 被移除",
-    "reason protocols changed": "成员 {member} 改变了它支持的 assignor 或订阅",
+    "reason leader removed": "原 leader {member} 已不是成员",
+    "reason protocols changed": "成员 {member} 改变了它的订阅或 assignor",
     "reason no SyncGroup of members": "有成员没有及时发送 SyncGroup",
     "reason no SyncGroup": "没有及时发送 SyncGroup",
     "reason not rejoined": "未在 {timeout} 的 rebalance timeout 内重新加入",
@@ -305,4 +307,13 @@ KNOWN_TEXTS: Final = {
     "reason left": "成员 {members} 离开",
 }
 
-CHINESE: Final = {**SERIES, **PARTS, **EVENTS, **STORY, **INCIDENTS, **PICTURES, **KNOWN_TEXTS}
+CHINESE: Final = {
+    **SERIES,
+    **PARTS,
+    **EVENTS,
+    **STORY,
+    **INCIDENTS,
+    **PICTURES,
+    **KNOWN_TEXTS,
+    **{key: chinese for key, (_, chinese) in STEP_VIEW.items()},
+}

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from regroup.classroom.phrases.step_view import STEP_VIEW
+
 SERIES: Final = {
     "names, between": ", ",
     "names, last": " and ",
@@ -327,4 +329,20 @@ KNOWN_TEXTS: Final = {
 
 They are found by these words; the first one that fits counts."""
 
-ENGLISH: Final = {**SERIES, **PARTS, **EVENTS, **STORY, **INCIDENTS, **PICTURES, **KNOWN_TEXTS}
+REWORDED: Final = {
+    "reason protocols changed": "member {member} changed its subscription or its assignors",
+    "reason leader removed": "the former leader {member} is no member any more",
+}
+"""Texts of `KNOWN_TEXTS` for which the classroom has clearer words."""
+
+ENGLISH: Final = {
+    **SERIES,
+    **PARTS,
+    **EVENTS,
+    **STORY,
+    **INCIDENTS,
+    **PICTURES,
+    **KNOWN_TEXTS,
+    **REWORDED,
+    **{key: english for key, (english, _) in STEP_VIEW.items()},
+}

@@ -121,9 +121,8 @@ class MermaidPicture:
         before_ms = None
         for step in steps:
             if step.at_ms != before_ms:
-                since_s = (step.at_ms - self._part.began_ms) / 1000
                 event = "" if step.position is None else f", event {step.position}"
-                yield f"    Note right of {COORDINATOR}: +{since_s:.3f} s{event}"
+                yield f"    Note right of {COORDINATOR}: {self._part.since_began(step.at_ms)} s{event}"
                 before_ms = step.at_ms
             yield from step.lines
         yield from (f"    deactivate {self._ids[each]}" for each in sorted(self._active))

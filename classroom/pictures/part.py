@@ -60,6 +60,10 @@ class PicturePart:
         self.ended_ms = max([last_ms, *(each.at_ms for each in self.incidents)])
         self.lanes: Sequence[Lane] = timeline.lanes_between(*within)
 
+    def since_began(self, at_ms: int) -> str:
+        """A time in seconds since the group's first event, which a part keeps: `+103.017`."""
+        return f"+{(at_ms - self.timeline.began.at_ms) / 1000:.3f}"
+
     @property
     def times_ms(self) -> list[int]:
         """The times of the events and of what went wrong, each once, in order."""
@@ -79,9 +83,10 @@ class PicturePart:
         return by_lane
 
     def notes(self, limit: int, language: Language = Language.ENGLISH) -> Iterator[tuple[str, str]]:
-        """The time since the begin and the sentence of each incident, up to a limit; then how many more there are."""
+        """The time since the group's first event and the sentence of each incident, up to a limit; then the number of
+        further ones."""
         for each in self.incidents[:limit]:
-            yield f"+{(each.at_ms - self.began_ms) / 1000:.3f}", each.text_in(language)
+            yield self.since_began(each.at_ms), each.text_in(language)
         if (more := len(self.incidents) - limit) > 0:
             yield "", in_language(phrase("further incidents", number=more), language)
 

@@ -284,10 +284,10 @@ class SvgPicture:
         self._canvas.text(left + 3, self._top + 15, text, css="on")
 
     def _axis(self, top: float, bottom: float) -> None:
-        """Times since the begin of the part, below the members; thin lines lead up to the rows."""
+        """Times since the group's first event, below the members; thin lines lead up to the rows."""
         for at_ms, place in self._x.ticks(LABEL_DISTANCE):
             self._canvas.line(place, top, place, bottom + 4, css="grid")
-            since = f"+{(at_ms - self._part.began_ms) / 1000:.3f}".rstrip("0").rstrip(".") + " s"
+            since = self._part.since_began(at_ms).rstrip("0").rstrip(".") + " s"
             anchor = "end" if at_ms == self._part.ended_ms else "mid"
             self._canvas.text(place, bottom + 16, since, css=f"faint {anchor}")
 

@@ -137,7 +137,7 @@ class TextPicture:
         )
         yield self._row(time, state, generation, cells)
         for row in self._rows:
-            since = f"+{(row.at_ms - self._part.began_ms) / 1000:.3f}"
+            since = self._part.since_began(row.at_ms)
             state = row.moment.state.value.removesuffix("Rebalance")
             yield self._row(since, state, str(row.moment.generation_id or ""), row.cells)
         if not self._is_wordy:

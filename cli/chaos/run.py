@@ -155,5 +155,5 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
         print(f"The same as a page: {program_name()} view {shlex.quote(str(args.store))}")
     else:
         store = free_name("run")
-        print(f"To see it as a page: {replay_command(args)} --store {store}; {program_name()} view {store}")
+        print(f"To see it as a page: {replay_command(args)} --store {store} && {program_name()} view {store}")
     return Findings(1, [finding]).exit_code

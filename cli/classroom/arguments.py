@@ -68,7 +68,7 @@ def add_export_arguments(parser: ArgumentParser) -> None:
     parser.description = EXPORT_HELP
     parser.set_defaults(job="regroup.cli.classroom.export:run")
     _add_store(parser)
-    parser.add_argument("--group", metavar="G", required=True, help="the group to draw")
+    parser.add_argument("--group", metavar="G", help="the group to draw (default: the only one of the store)")
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument("--text", dest="form", action="store_const", const="text", help="lines for a terminal")
     form.add_argument("--mermaid", dest="form", action="store_const", const="mermaid", help="a sequence diagram")

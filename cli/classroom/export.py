@@ -12,7 +12,7 @@ from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.timeline import GroupTimeline, PositionRange
-from regroup.cli.classroom.selection import messages_of, range_of, selected_timelines
+from regroup.cli.classroom.selection import messages_of, only_timeline, range_of
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
 from regroup.cli.store.opening import open_store_to_read
 from regroup.cli.terminal.text import printable_lines
@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
         return write_page(args)
     if args.language is not Language.ENGLISH and args.form != "text":
         raise CannotRun(f"--{args.form} is in English; --language is for --text and --html")
-    timeline = asyncio.run(selected_timelines(args))[0]
+    timeline = asyncio.run(only_timeline(args))
     within = range_of(args, timeline)
     if args.form == "text":
         picture = text_picture(timeline, within, args.language)
@@ -54,6 +54,6 @@ def write_page(args: Namespace) -> int:
 
 
 async def _recorded_run(args: Namespace) -> Run:
-    [timeline] = await selected_timelines(args)
+    timeline = await only_timeline(args)
     async with await open_store_to_read(args.store) as store:
         return Run(args.store.name, timeline, await messages_of(store, timeline))

@@ -52,7 +52,11 @@ def parse_place(text: str) -> Place:
 
 
 def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
-    """The positions between --from and --to, both included. Raises NothingThere if there is no event between them."""
+    """The positions between --from and --to, both included. Raises NothingThere if there is no event between them, and
+    CannotRun for a --from after --to.
+    """
+    if args.start is not None and args.end is not None and _is_after(args.start, args.end, timeline):
+        raise CannotRun("--from is after --to; write the earlier place after --from")
     start, end = timeline.positions
     if args.start is not None:
         start = max(start, _first_from(args.start, timeline))
@@ -66,6 +70,13 @@ def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
             f"{last.position}, from {clock_time(first.at_ms)} to {clock_time(last.at_ms)} UTC"
         )
     return chosen
+
+
+def _is_after(start: Place, end: Place, timeline: GroupTimeline) -> bool:
+    """Whether a place is later than another one, as far as they can be compared without the events between."""
+    if start.position is not None and end.position is not None:
+        return start.position > end.position
+    return start.position is None and end.position is None and start.at_ms(timeline) > end.at_ms(timeline)
 
 
 def _first_from(place: Place, timeline: GroupTimeline) -> int:
@@ -95,6 +106,17 @@ async def selected_timelines(args: Namespace) -> Sequence[GroupTimeline]:
     if args.group is not None and not timelines:
         raise CannotRun(f"all events of group {args.group!r} have been trimmed")
     return list(timelines.values())
+
+
+async def only_timeline(args: Namespace) -> GroupTimeline:
+    """The timeline of the group that is asked for, or of the only one. Raises CannotRun if there are several."""
+    timelines = await selected_timelines(args)
+    if not timelines:
+        raise CannotRun("the store has no group")
+    if len(timelines) > 1:
+        names = ", ".join(each.group_id for each in timelines)
+        raise CannotRun(f"the store has several groups ({names}): name one with --group")
+    return timelines[0]
 
 
 async def messages_of(store: EventStore, timeline: GroupTimeline) -> Mapping[int, ExchangeMessages]:

@@ -35,6 +35,7 @@ KAFKAS_WORDS = frozenset(
         *("join", "last", "leader", "member", "offset", "partition", "poll", "producer", "protocol", "rebalance"),
         *("regroup", "session", "store", "story", "sync", "timeout", "topic", "epoch", "fenced", "batch", "will"),
         *("Empty", "JoinGroup", "Kafka", "MQTT", "Stable", "SyncGroup", "UTC"),
+        *("record", "STABLE", "UNREVOKED", "UNRELEASED", "UNKNOWN", "correlation", "event", "s", "v", "Home", "Esc"),
         *("ConsumerGroupHeartbeat", "classic", "J", "R", "S", "W", "x", "group.max.size", "max.poll.interval.ms"),
     ]
 )
@@ -190,3 +191,19 @@ def test_chinese_lines_are_as_wide_as_the_terminal_and_begin_with_no_stop() -> N
     assert len(lines) > 2
     assert all(columns_of(line) <= 80 for line in lines)
     assert not any(line.strip().startswith("，") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("reason", "english", "chinese"),
+    [
+        ("leader anna was removed", "the former leader anna is no member any more", "原 leader anna 已不是成员"),
+        (
+            "member anna changed its supported protocols",
+            "member anna changed its subscription or its assignors",
+            "成员 anna 改变了它的订阅或 assignor",
+        ),
+    ],
+)
+def test_a_reason_of_the_coordinator_may_have_clearer_words_here(reason: str, english: str, chinese: str) -> None:
+    said = known_text(reason, REASON)
+    assert [in_language(said, each) for each in Language] == [english, chinese]

@@ -81,6 +81,32 @@ def test_commits_that_are_summed_up_stand_at_the_time_of_the_last_one() -> None:
     assert [line.at_ms for line in lines] == sorted(line.at_ms for line in lines)
 
 
+def test_the_commits_of_each_member_stand_at_its_own_last_one() -> None:
+    timeline = timeline_of("lab", scenario_history("zombie-commits-after-removal"))
+    commits = {each.position: each for each in timeline.moments if isinstance(each.event, OffsetsCommitted)}
+    lines = [line for line in story_lines(timeline) if " committed " in line.text]
+    assert len({line.at_ms for line in lines}) > 1
+    for line in lines:
+        moment = commits[line.position]
+        assert moment.at_ms == line.at_ms
+        assert line.text.startswith(f"{timeline.names_of_ids[moment.event.member_id]} committed ")
+
+
+def test_a_commit_of_an_earlier_generation_is_not_counted_under_a_later_one() -> None:
+    timeline = timeline_of("lab", scenario_history("zombie-commits-after-removal"))
+    lines = list(story_lines(timeline))
+    began = [line.position for line in lines if line.text.startswith("Generation ")]
+    assert len(began) > 1
+    counted = {line.position for line in lines if " committed " in line.text}
+    for before, after in pairwise([*began, timeline.last.position + 1]):
+        committers = {
+            moment.event.member_id
+            for moment in timeline.moments
+            if before < moment.position < after and isinstance(moment.event, OffsetsCommitted)
+        }
+        assert sum(before < position < after for position in counted) >= len(committers)
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.integers(1, 400))
 def test_every_history_has_a_story_in_the_order_of_its_events(seed: int) -> None:

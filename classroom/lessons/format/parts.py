@@ -104,6 +104,8 @@ class RunCondition(Measure, frozen=True, kw_only=True):
     """What is measured, in words; made of the measure's own words if it is left out."""
     because: LessonText = ""
     """Said if the condition does not hold; `{found}` is the value of the measure."""
+    never: LessonText = ""
+    """Said in place of `because` if the measure has no value, as of a moment that never came."""
 
     @property
     def comparisons(self) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from regroup.notation.yaml_keys import UniqueKeyLoader
 
 MAX_LESSON_BYTES: Final = 200_000
 LESSON_ID: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
+_TEXT_TAG: Final = "tag:yaml.org,2002:str"
+_BOOLEAN_TAG: Final = "tag:yaml.org,2002:bool"
+_CHOICES: Final = ".choices"
 _ERROR_PATH: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$(.*)`)?")
 
 
@@ -42,6 +45,8 @@ def read_lesson(text: str) -> Lesson:
         raise InvalidLesson(f"the file is larger than {MAX_LESSON_BYTES:,} bytes, the limit for a lesson")
     node, content = _load(text)
     lines = dict(_lines(node, ""))
+    for line, path, written in _without_quotes(node, ""):
+        raise InvalidLesson(f"line {line}, {path}: YAML does not read {written} as text; put it in quotes: '{written}'")
     parts = _parts(content, lines)
     if not LESSON_ID.fullmatch(parts.lesson):
         raise InvalidLesson(at_line(lines, "lesson", f"invalid id {parts.lesson!r}; use small letters, digits and '-'"))
@@ -90,6 +95,23 @@ def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
             name = f"{path}[{index}]"
             yield name, value.start_mark.line + 1
             yield from _lines(value, name)
+
+
+def _without_quotes(node: yaml.Node, path: str) -> Iterator[tuple[int, str, str]]:
+    """The keys that YAML reads as true or false, and the choices that it reads as anything but text, by their lines."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = f"{path}.{key.value}" if path else str(key.value)
+            if key.tag == _BOOLEAN_TAG or (path.endswith(_CHOICES) and key.tag != _TEXT_TAG):
+                yield key.start_mark.line + 1, path or name, key.value
+            if path.endswith(_CHOICES) and isinstance(value, yaml.ScalarNode) and value.tag != _TEXT_TAG:
+                yield value.start_mark.line + 1, name, value.value
+            yield from _without_quotes(value, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            if path.endswith(_CHOICES) and isinstance(value, yaml.ScalarNode) and value.tag != _TEXT_TAG:
+                yield value.start_mark.line + 1, f"{path}[{index}]", value.value
+            yield from _without_quotes(value, f"{path}[{index}]")
 
 
 def _parts(content: object, lines: Mapping[str, int]) -> LessonFile:

@@ -6,9 +6,10 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from regroup.classroom.languages import Language
-from regroup.notation.durations import format_duration, parse_duration_ms
+from regroup.notation.durations import parse_duration_ms
 from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.explanation.sentences import duration_text
 
 
 class AnswerKind(Enum):
@@ -51,6 +52,8 @@ _UNITS: Final = {
     "m": "m", "min": "m", "minute": "m", "minutes": "m", "分": "m", "分钟": "m",
     "h": "h", "hour": "h", "hours": "h", "小时": "h",
 }  # fmt: skip
+_FULL_WIDTH: Final = {0xFF01 + each: 0x21 + each for each in range(94)} | {0x3000: 0x20}
+"""Full-width characters, and those of the usual width."""
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 _TOPIC_AND_RANGE: Final = re.compile(r"([A-Za-z][\w.]*)[-\s]?(\d+(?:-\d+)?)", re.ASCII)
 _MAX_PARTITION: Final = 100_000
@@ -65,6 +68,7 @@ def parse_answer(kind: AnswerKind, text: str, known: Known) -> AnswerValue:
     text = text.strip()
     if len(text) > MAX_ANSWER_LENGTH:
         raise UnreadableAnswer(kind, f"{text[:20]}…")
+    text = with_plain_digits(text)
     match kind:
         case AnswerKind.NUMBER:
             return _parse_number(text)
@@ -76,6 +80,11 @@ def parse_answer(kind: AnswerKind, text: str, known: Known) -> AnswerValue:
             return _parse_partitions(text, known)
         case AnswerKind.WORD:
             return text
+
+
+def with_plain_digits(text: str) -> str:
+    """The text with full-width digits, letters and signs, as a Chinese keyboard writes them, in their usual width."""
+    return text.translate(_FULL_WIDTH)
 
 
 def read_value(kind: AnswerKind, value: Any, known: Known) -> AnswerValue:
@@ -136,11 +145,13 @@ def _parse_partitions(text: str, known: Known) -> frozenset[TopicPartition]:
             topic = word
         elif numbers := _RANGE.fullmatch(word):
             first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-            if not topic or last > _MAX_PARTITION:
+            if not topic or last > _MAX_PARTITION or last < first:
                 raise UnreadableAnswer(AnswerKind.PARTITIONS, word)
             found |= {TopicPartition(topic, number) for number in range(first, last + 1)}
         elif word and word.lower() not in _AND_WORDS:
             raise UnreadableAnswer(AnswerKind.PARTITIONS, word)
+    if not found:
+        raise UnreadableAnswer(AnswerKind.PARTITIONS, text)
     return frozenset(found)
 
 
@@ -152,7 +163,7 @@ def number_of(value: AnswerValue) -> float:
 
 
 def answer_text(kind: AnswerKind, value: AnswerValue, language: Language) -> str:
-    """A value for people: `20s`, `anna, ben`, `orders 0-2`."""
+    """A value for people: `20 s`, `anna, ben`, `orders 0-2`."""
     none = "none" if language is Language.ENGLISH else "无"
     match value:
         case str():
@@ -162,7 +173,7 @@ def answer_text(kind: AnswerKind, value: AnswerValue, language: Language) -> str
             partitions = sorted(each for each in value if isinstance(each, TopicPartition))
             return (_partitions_text(partitions) if partitions else listed_names(names)) or none
         case _ if kind is AnswerKind.DURATION:
-            return format_duration(round(value), with_fractions=True)
+            return duration_text(round(value))
         case _:
             return f"{value:g}"
 

@@ -24,7 +24,8 @@ from regroup.classroom.lessons.runs.measures import (
 from regroup.classroom.lessons.runs.moments import selector_text
 from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.lab.plan.plan import SimulationPlan
-from regroup.notation.durations import format_duration
+from regroup.notation.durations import parse_duration_ms
+from regroup.server.explanation.sentences import duration_text
 
 LIMITS: Final = ("at least", "at most")
 
@@ -50,7 +51,8 @@ def check_condition(run: LessonRun, condition: RunCondition, language: Language)
         value = measure_value(run, condition)
     except CannotMeasure:
         found = "never" if language is Language.ENGLISH else "从未发生"
-        return ConditionResult(False, _sentence(condition, found, language), _because(condition, found, language))
+        because = in_language(condition.never, language) or _because(condition, found, language)
+        return ConditionResult(False, _sentence(condition, found, language), because)
     found = answer_text(measure_kind(condition), value, language)
     holds = condition_holds(run, condition)
     because = "" if holds else _because(condition, found, language)
@@ -150,7 +152,7 @@ MEASURE_WORDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def measure_text(measure: Measure, language: Language) -> str:
-    """A measure as a phrase: `rebalances from +20s`."""
+    """A measure as a phrase: `rebalances from +20 s on`."""
     words = MEASURE_WORDS[measure.measure][0 if language is Language.ENGLISH else 1]
     phrase = words.format(
         of=selector_text(measure.of).removeprefix("moment: ") if measure.of else "",
@@ -164,7 +166,7 @@ def measure_text(measure: Measure, language: Language) -> str:
 
 def _when(measure: Measure, language: Language) -> str:
     def time(value: int | None) -> str:
-        return f"+{format_duration(value or 0, with_fractions=True)}"
+        return f"+{duration_text(value or 0)}"
 
     is_english = language is Language.ENGLISH
     if measure.at is not None:
@@ -178,14 +180,18 @@ def _when(measure: Measure, language: Language) -> str:
 
 
 def _sentence(condition: RunCondition, found: str, language: Language) -> str:
-    """`rebalances from +20s on: 2; required: at most 0`"""
+    """`rebalances from +20 s on: 2; required: at most 0`"""
     words = COMPARISON_WORDS[language]
-    wanted = [f"{words[name]} {_given_text(given)}" for name, given in condition.comparisons.items()]
+    wanted = [
+        f"{words[name]} {_given_text(measure_kind(condition), given)}" for name, given in condition.comparisons.items()
+    ]
     what = in_language(condition.what, language) or measure_text(condition, language)
     if language is Language.ENGLISH:
         return f"{what}: {found}; required: {' and '.join(wanted)}"
     return f"{what}：{found}；要求：{'，'.join(wanted)}"
 
 
-def _given_text(given: object) -> str:
+def _given_text(kind: AnswerKind, given: object) -> str:
+    if kind is AnswerKind.DURATION:
+        return duration_text(parse_duration_ms(str(given)))
     return ", ".join(map(str, given)) if isinstance(given, list) else str(given)

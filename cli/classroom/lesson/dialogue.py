@@ -22,7 +22,7 @@ from regroup.classroom.lessons.settings import SettingRefused, parse_setting, se
 from regroup.classroom.lessons.tasks import TaskResult, run_task
 from regroup.classroom.wording import since_text
 from regroup.cli.classroom.lesson.assignor_process import AssignorProcess
-from regroup.cli.classroom.lesson.phrases import answer_hint, phrase
+from regroup.cli.classroom.lesson.phrases import answer_hint, file_error, phrase
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
 from regroup.cli.terminal.text import printable, printable_lines
 
@@ -97,7 +97,7 @@ class LessonDialogue:
         answered = Answered.of(result.is_right)
         self._keep(answered=answered)
         print()
-        self._say(self._phrase(answered.value, answer=result.right_answer))
+        self._say(self._phrase(answered.value, answer=result.right_answer.rstrip(".。")))
         if result.because:
             self._say(result.because)
         self._say(result.explanation)
@@ -164,12 +164,15 @@ class LessonDialogue:
             if answer == SHOW:
                 self._show_solution()
                 continue
+            if not answer:
+                self._say(self._phrase("file wanted"))
+                continue
             file = Path(answer).expanduser()
             try:
                 with file.open("rb"):
                     pass
             except OSError as error:
-                self._say(self._phrase("no file", file=file, why=error.strerror))
+                self._say(self._phrase("no file", file=file, why=file_error(error, self._language)))
                 continue
             process = AssignorProcess(file)
             result = run_assignor_task(self._lesson, process, self._language)
@@ -236,7 +239,8 @@ class LessonDialogue:
             raise Ended
         if not self._is_terminal:
             print(printable(line.strip()))
-        return line.strip()
+        answer = line.strip()
+        return answer.lower() if answer.lower() in (SKIP, SHOW) else answer
 
 
 def solution_lines(example: Any) -> Iterator[str]:

@@ -24,6 +24,10 @@ PHRASES: Final[dict[str, tuple[str, str]]] = {
     ),
     "solution": ("One solution:", "一个可行的答案："),
     "file": ("file with your assign(partitions, members): ", "含有 assign(partitions, members) 的文件："),
+    "file wanted": (
+        "Please write the name of a Python file that has the function assign(partitions, members).",
+        "请输入一个 Python 文件的名字，文件里要有函数 assign(partitions, members)。",
+    ),
     "no file": ("{file} cannot be read: {why}", "无法读取 {file}：{why}"),
     "printed": ("The assignor printed:", "assignor 的输出："),
     "ended": ("Ended. What you have done is kept.", "已结束，进度已保存。"),
@@ -55,6 +59,20 @@ HINTS: Final[dict[str, tuple[str, str]]] = {
     ),
     AnswerKind.WORD.value: ("Please answer with a word.", "请回答一个词。"),
 }
+
+
+FILE_ERRORS: Final[dict[type[OSError], str]] = {
+    FileNotFoundError: "文件不存在",
+    IsADirectoryError: "这是一个目录",
+    NotADirectoryError: "路径中有一部分不是目录",
+    PermissionError: "没有读取权限",
+}
+
+
+def file_error(error: OSError, language: Language) -> str:
+    """Why a file could not be read; what is rare is said in the words of the operating system."""
+    said = error.strerror or str(error)
+    return said if language is Language.ENGLISH else FILE_ERRORS.get(type(error), said)
 
 
 def phrase(name: str, language: Language, **values: object) -> str:

@@ -13,13 +13,14 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widget import Widget
 
+from regroup.classroom.phrases.phrase import PhraseValue
 from regroup.classroom.walking import Walk
 from regroup.cli.classroom.selection import parse_place
 from regroup.cli.classroom.step_view.dialogs import PlaceDialog, TextDialog
 from regroup.cli.classroom.step_view.event import event_json
 from regroup.cli.classroom.step_view.exchange import exchange_json
 from regroup.cli.classroom.step_view.groups import SteppedGroup
-from regroup.cli.classroom.step_view.help import HELP
+from regroup.cli.classroom.step_view.help import help_text
 from regroup.cli.classroom.step_view.screen import screen_lines
 from regroup.cli.classroom.step_view.shown import Shown
 
@@ -136,9 +137,7 @@ class StepApp(App[None]):
         self._stop()
         found = getattr(self._walk, where)(self.group.index)
         if found is None:
-            which, what = where.split("_")
-            names = {"rebalance": "rebalance", "deadline": "deadline that ran out"}
-            self._say(f"no {which} {names[what]}")
+            self._say(f"no {where}")
         else:
             self._go(found)
 
@@ -149,27 +148,27 @@ class StepApp(App[None]):
         if found is not None:
             self._go(self._walk.message(found).moment_index, message=found)
         elif self.shown.has_exchanges:
-            self._say(f"no {where.partition('_')[0]} recorded request or response")
+            self._say(f"no {where}")
         else:
-            self._say("requests and responses were not recorded")
+            self._say("none recorded")
 
     def action_ask_place(self) -> None:
         self._stop()
-        self.push_screen(PlaceDialog(), self._go_to_place)
+        self.push_screen(PlaceDialog(self.shown.says("Go to"), self.shown.says("place")), self._go_to_place)
 
     def action_commits(self) -> None:
         """Pass over the events about offsets from now on, or no longer."""
         self._hides_commits = not self._hides_commits
         index = self._walk.nearest(self.group.index) if self._hides_commits else self.group.index
         self._go(index)
-        self._say("events about offsets are passed over" if self._hides_commits else "every event is shown")
+        self._say("commits hidden" if self._hides_commits else "all shown")
 
     def action_play(self) -> None:
         if self._playing is not None:
             self._stop()
             self._go(self.group.index)
         elif self.group.index >= self._walk.last():
-            self._say("this is the last event: home goes to the first one")
+            self._say("last event")
         else:
             self._start()
 
@@ -178,14 +177,14 @@ class StepApp(App[None]):
         if self._playing is not None:
             self._stop()
             self._start()
-        self._say(f"{SPEEDS[self._speed]:g} events a second")
+        self._say("speed", speed=f"{SPEEDS[self._speed]:g}")
 
     def action_group(self, steps: int) -> None:
         """Go to another group, at the same position of the store."""
         if len(self.screen_stack) > 1:
             return
         if len(self._groups) == 1:
-            self._say("the store has no other group")
+            self._say("no other group")
             return
         self._stop()
         position = self.group.moment.position
@@ -201,19 +200,25 @@ class StepApp(App[None]):
     def action_event(self) -> None:
         self._stop()
         moment = self.group.moment
-        self.push_screen(TextDialog(f"Event at position {moment.position}", event_json(moment)))
+        self.push_screen(
+            TextDialog(
+                self.shown.says("Event at", position=moment.position), event_json(moment), self.shown.says("closes")
+            )
+        )
 
     def action_exchange(self) -> None:
         self._stop()
         shown = self.shown
         if shown.exchange is None:
-            self._say("no recorded exchange led to this event")
+            self._say("no exchange")
         else:
-            self.push_screen(TextDialog("Exchange", exchange_json(shown.exchange, shown.messages)))
+            self.push_screen(
+                TextDialog(shown.says("Exchange"), exchange_json(shown.exchange, shown.messages), shown.says("closes"))
+            )
 
     def action_help(self) -> None:
         self._stop()
-        self.push_screen(TextDialog("Keys", HELP))
+        self.push_screen(TextDialog(self.shown.says("Keys"), help_text(self.shown.language), self.shown.says("closes")))
 
     @property
     def _walk(self) -> Walk:
@@ -226,21 +231,21 @@ class StepApp(App[None]):
         try:
             place = parse_place(text.removeprefix("#").removeprefix("event-"))
         except ValueError:
-            self._say(f"{text!r} is no position (120), time since the start (90s) or time in UTC (13:05:20)")
+            self._say("no place", text=repr(text))
             return
         index = self.group.index_of_place(place)
         first, last = timeline.moments[0].position, timeline.last.position
         self._go(index)
         if place.position is not None and not first <= place.position <= last:
-            self._say(f"the events of this group are at positions {first} to {last}")
+            self._say("positions", first=first, last=last)
 
     def _go(self, index: int, message: int | None = None) -> None:
         """Show a moment of this group, or a recorded message behind it, and take the last word to the reader away."""
         self.group.index, self.group.message, self._scroll, self._message = index, message, 0, ""
         self._draw()
 
-    def _say(self, message: str) -> None:
-        self._message = message
+    def _say(self, key: str, **values: PhraseValue) -> None:
+        self._message = self.shown.says(f"says {key}", **values)
         self._draw()
 
     def _draw(self) -> None:

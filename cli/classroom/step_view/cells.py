@@ -6,6 +6,8 @@ from typing import Final, TypeVar
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.phrase import in_language, phrase
 from regroup.cli.terminal.text import printable
 
 MORE: Final = "…"
@@ -85,12 +87,13 @@ def beside(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
 Row = TypeVar("Row")
 
 
-def window(rows: Sequence[Row], height: int, first: int) -> tuple[Sequence[Row], list[Text]]:
+def window(rows: Sequence[Row], height: int, first: int, language: Language) -> tuple[Sequence[Row], list[Text]]:
     """The rows from `first` on, as far as there is room, and a line that counts those that are not among them."""
     if len(rows) <= height:
         return rows, []
     room = max(1, height - 1)
     first = min(max(0, first), len(rows) - room)
     below = len(rows) - room - first
-    where = f"{first} above, {below} below" if first else f"{below} more below"
+    said = phrase("step above and below", above=first, below=below) if first else phrase("step below", below=below)
+    where = in_language(said, language)
     return rows[first : first + room], [Text(f"   {where}: ↑ ↓", style="dim")]

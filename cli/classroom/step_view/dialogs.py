@@ -28,15 +28,15 @@ class TextDialog(ModalScreen[None]):
     TextDialog Static { width: 100%; height: auto; }
     """
 
-    def __init__(self, title: str, text: str) -> None:
+    def __init__(self, title: str, text: str, subtitle: str) -> None:
         """The title is read as markup: no name of a client may stand in it."""
         super().__init__()
-        self._title, self._text = title, text
+        self._title, self._text, self._subtitle = title, text, subtitle
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as scroll:
             scroll.border_title = self._title
-            scroll.border_subtitle = "↑ ↓ scroll, escape closes"
+            scroll.border_subtitle = self._subtitle
             yield Static(Text(printable_lines(self._text)), markup=False)
 
 
@@ -51,9 +51,13 @@ class PlaceDialog(ModalScreen[str | None]):
     }
     """
 
+    def __init__(self, title: str, hint: str) -> None:
+        super().__init__()
+        self._title, self._hint = title, hint
+
     def compose(self) -> ComposeResult:
-        entry = Input(placeholder="position 120, 90s since the start, 13:05:20 in UTC, or event-120", max_length=40)
-        entry.border_title = "Go to"
+        entry = Input(placeholder=self._hint, max_length=40)
+        entry.border_title = self._title
         yield entry
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

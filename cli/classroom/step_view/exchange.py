@@ -6,6 +6,9 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.known_texts import REASON, known_text
+from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.sentences import assigned_text
 from regroup.classroom.timeline import ExchangeFate, TimelineExchange
@@ -26,53 +29,83 @@ CONSUMER_BYTES: Final = {"metadata", "assignment"}
 NOT_KEPT: Final = "not kept, or not decodable"
 
 
-def heading(exchange: TimelineExchange) -> str:
+def heading(exchange: TimelineExchange, language: Language) -> str:
     """`JoinGroup v9 of anna, NONE after 3 s`."""
     run = f" x{exchange.count}" if exchange.count > 1 else ""
-    text = f"{exchange.api} v{exchange.version}{run} of {exchange.client_id or 'a client without a name'}"
+    said = phrase("step heading", api=exchange.api, version=exchange.version, run=run, member=_client(exchange))
+    text = in_language(said, language)
     if exchange.answered_at_ms is not None:
-        text += f", {exchange.error} after {duration_text(max(0, exchange.answered_at_ms - exchange.at_ms))}"
+        after = duration_text(max(0, exchange.answered_at_ms - exchange.at_ms))
+        text += in_language(phrase("step heading answered", error=exchange.error, length=after), language)
     if exchange.fate is not ExchangeFate.ANSWERED:
         text += f", {exchange.fate}"
     return f"{text}: {exchange.reason}" if exchange.reason else text
 
 
-def message_sentence(stop: MessageStop) -> str:
+def _client(exchange: TimelineExchange) -> PhraseValue:
+    return exchange.client_id or phrase("client without a name")
+
+
+def message_sentence(stop: MessageStop, language: Language) -> str:
     """`JoinGroup of anna came.`, `The coordinator answered SyncGroup of ben with NONE, after 3 s.`"""
     exchange = stop.exchange
-    what = f"{exchange.api} of {exchange.client_id or 'a client without a name'}"
-    because = f": {exchange.reason}" if exchange.reason else ""
+    because = phrase("because", reason=known_text(exchange.reason, REASON)) if exchange.reason else ""
     if stop.is_response:
-        after = duration_text(max(0, stop.at_ms - exchange.at_ms))
-        lost = f"; the response was lost{because}" if exchange.fate is ExchangeFate.RESPONSE_LOST else ""
-        return f"The coordinator answered {what} with {exchange.error}, after {after}{lost}."
-    return f"{what} {'was sent and lost' + because if exchange.arrived_at_ms is None else 'came'}."
+        said = phrase(
+            "step answered and lost" if exchange.fate is ExchangeFate.RESPONSE_LOST else "step answered",
+            api=exchange.api,
+            member=_client(exchange),
+            error=exchange.error,
+            length=duration_text(max(0, stop.at_ms - exchange.at_ms)),
+            because=because,
+        )
+    else:
+        key = "step sent and lost" if exchange.arrived_at_ms is None else "step came"
+        said = phrase(key, api=exchange.api, member=_client(exchange), because=because)
+    return in_language(said, language)
 
 
-def led_to(exchange: TimelineExchange) -> str:
+def led_to(exchange: TimelineExchange, language: Language) -> str:
     """To which events a request led, by their positions."""
     if not exchange.events:
-        return "led to no event"
+        return in_language(phrase("step led to no event"), language)
     first, last = exchange.events[0], exchange.events[-1]
-    return (
-        f"led to the event at position {first}"
-        if first == last
-        else f"led to the events at positions {first} to {last}"
-    )
+    key = "step led to event" if first == last else "step led to events"
+    return in_language(phrase(key, first=first, last=last), language)
 
 
-def request_line(exchange: TimelineExchange, messages: ExchangeMessages | None, names: MemberNames) -> str:
-    """The fields of the request that say something, after the time at which it came."""
+def request_line(
+    exchange: TimelineExchange,
+    messages: ExchangeMessages | None,
+    names: MemberNames,
+    language: Language,
+    came_ms: int,
+) -> str:
+    """The fields of the request that say something, after the time at which it came.
+
+    `came_ms` is the time of the request itself, or of one of a run.
+    """
     request = messages.request if messages else None
-    return f"{clock_time(exchange.at_ms)} request {_line_of(request, names)}"
+    fields = _line_of(request, names)
+    return in_language(phrase("step request line", time=clock_time(came_ms), fields=fields), language)
 
 
-def response_line(exchange: TimelineExchange, messages: ExchangeMessages | None, names: MemberNames) -> str:
-    """The fields of the response that say something, after the time at which it was sent."""
+def response_line(
+    exchange: TimelineExchange,
+    messages: ExchangeMessages | None,
+    names: MemberNames,
+    language: Language,
+    came_ms: int,
+) -> str:
+    """The fields of the response that say something, after the time at which it was sent; of a run only the first
+    time is recorded."""
     if exchange.answered_at_ms is None:
-        return "no response was sent"
+        return in_language(phrase("step no response"), language)
     response = messages.response if messages else None
-    return f"{clock_time(exchange.answered_at_ms)} response {_line_of(response, names)}"
+    fields = _line_of(response, names)
+    is_known = came_ms == exchange.at_ms
+    time = clock_time(exchange.answered_at_ms) if is_known else ""
+    return in_language(phrase("step response line", time=time, fields=fields), language).lstrip()
 
 
 def _line_of(message: Any, names: MemberNames) -> str:

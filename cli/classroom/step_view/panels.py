@@ -12,16 +12,16 @@ from regroup.classroom.moment_view import ClockAtMoment, MemberAtMoment, MemberP
 from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
 from regroup.classroom.phrases.phrase import in_language, phrase
 from regroup.classroom.timeline import ArmedDeadline, PartitionSpan
-from regroup.classroom.wording import MemberNames, listed, partitions_text
+from regroup.classroom.wording import partitions_text
 from regroup.cli.classroom.step_view.cells import filled, fit, rule, window, wrap
 from regroup.cli.classroom.step_view.shown import Shown
-from regroup.cli.terminal.text import counted, printable
+from regroup.cli.terminal.text import printable
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.consumer_group import ConsumerGroupState
 from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState, MemberId
 from regroup.notation.partitions import format_ranges
 from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.server.explanation.sentences import NOT_RECORDED, duration_text
+from regroup.server.explanation.sentences import duration_text
 
 STATE_ROWS: Final = 1 + max(len(each.states) for each in READERS.values())
 STATE_STYLES: Final = {
@@ -40,21 +40,21 @@ PHASE_STYLES: Final = {
     MemberPhase.SYNC_EXPECTED: "bold yellow",
 }
 PHASES: Final = {
-    MemberPhase.JOIN_HELD: "JoinGroup held",
-    MemberPhase.SYNC_HELD: "SyncGroup held",
-    MemberPhase.JOIN_EXPECTED: "no JoinGroup yet",
-    MemberPhase.SYNC_EXPECTED: "no SyncGroup yet",
+    MemberPhase.JOIN_HELD: "join-held",
+    MemberPhase.SYNC_HELD: "sync-held",
+    MemberPhase.JOIN_EXPECTED: "join-expected",
+    MemberPhase.SYNC_EXPECTED: "sync-expected",
     MemberPhase.ASSIGNED: "assigned",
-    MemberPhase.STABLE: "STABLE",
-    MemberPhase.UNREVOKED_PARTITIONS: "UNREVOKED",
-    MemberPhase.UNRELEASED_PARTITIONS: "UNRELEASED",
-    MemberPhase.UNKNOWN: "UNKNOWN",
+    MemberPhase.STABLE: "stable",
+    MemberPhase.UNREVOKED_PARTITIONS: "unrevoked",
+    MemberPhase.UNRELEASED_PARTITIONS: "unreleased",
+    MemberPhase.UNKNOWN: "unknown",
     MemberPhase.AWAY: "away",
 }
 LEADER: Final = "★"
 CLOCK_NAMES: Final = {
-    DeadlineKind.JOIN_PHASE: "join phase",
-    DeadlineKind.SYNC_PHASE: "sync phase",
+    DeadlineKind.JOIN_PHASE: "join",
+    DeadlineKind.SYNC_PHASE: "sync",
     DeadlineKind.PENDING_JOIN: "member id",
     DeadlineKind.REVOCATION: "revocation",
     DeadlineKind.LOG_APPEND: "log append",
@@ -76,17 +76,17 @@ def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
     """The states of a group of its kind: the present one, the one before, and those that may follow."""
     view, present = shown.view, shown.view.moment.state
     move = view.last_move
-    lines = [rule("State", width, f"{_short(move.before)} → {_short(move.after)}" if move else "")]
+    lines = [rule(shown.says("State"), width, f"{_short(move.before)} → {_short(move.after)}" if move else "")]
     reader = READERS[view.moment.kind]
     for state in reader.states:
         is_present = state == present
-        notes = ["before"] if move is not None and state == move.before else []
-        notes += ["may follow"] if state in view.may_follow else []
+        notes = [shown.says("before")] if move is not None and state == move.before else []
+        notes += [shown.says("may follow")] if state in view.may_follow else []
         if is_present:
             age_ms = view.at_ms - view.state_since.at_ms
             is_new = view.state_since.position == view.moment.position and not age_ms
-            notes = ["from now on" if is_new else f"for {_time_text(age_ms)}"]
-        mark = "▶" if is_present else "›" if notes[-1:] == ["may follow"] else " "
+            notes = [shown.says("from now on") if is_new else shown.says("for", length=_time_text(age_ms))]
+        mark = "▶" if is_present else "›" if state in view.may_follow else " "
         line = Text.assemble((f" {mark}", "bold" if is_present else "dim"))
         line.append(f" {state} ", style=f"bold reverse {STATE_STYLES.get(state, '')}" if is_present else "")
         line.append(" " * (len(GroupState.COMPLETING_REBALANCE) - len(state)))
@@ -122,27 +122,28 @@ def member_panel(shown: Shown, width: int, height: int) -> list[Text]:
     if view.generation is not None and view.generation.protocol_name:
         notes.append(view.generation.protocol_name)
     if len(", ".join(notes)) < width // 2 - 3 and not view.is_of_consumer_protocol:
-        notes.append(f"{LEADER} leads")
+        notes.append(f"{LEADER} {shown.says('leads')}")
     named = set(view.changed_members)
     first = next((index for index, each in enumerate(view.members) if each.lane.member_id in named), 0)
-    members, more = window(view.members, height - 1, max(0, first - height + 3) + shown.scroll)
-    lines = [rule(counted(len(view.members), "member"), width, ", ".join(notes))]
-    lines += [_member_row(each, width, is_named=each.lane.member_id in named) for each in members]
+    members, more = window(view.members, height - 1, max(0, first - height + 3) + shown.scroll, shown.language)
+    lines = [rule(_counted(shown, len(view.members), "member"), width, ", ".join(notes))]
+    lines += [_member_row(shown, each, width, is_named=each.lane.member_id in named) for each in members]
     lines += more
     if not members:
-        lines.append(Text("   no member", style="dim"))
+        lines.append(Text(f"   {shown.says('no member')}", style="dim"))
     return filled(lines, width, height)
 
 
-def _member_row(member: MemberAtMoment, width: int, *, is_named: bool) -> Text:
-    phase_width = max(map(len, PHASES.values()))
+def _member_row(shown: Shown, member: MemberAtMoment, width: int, *, is_named: bool) -> Text:
+    phases = {phase: shown.says(f"phase {name}") for phase, name in PHASES.items()}
+    phase_width = max(map(cell_len, phases.values()))
     rest = width - 5 - phase_width
     name_width = min(rest // 2, 24)
     line = Text.assemble((" ▸" if is_named else "  ", "bold"))
     line.append(LEADER if member.is_leader else " ")
     line.append(fit(member.lane.name, name_width), style="bold" if is_named else "")
-    line.append(" " + fit(PHASES[member.phase], phase_width), style=PHASE_STYLES.get(member.phase, ""))
-    nothing = "new" if member.generation_id is None else "–"
+    line.append(" " + fit(phases[member.phase], phase_width), style=PHASE_STYLES.get(member.phase, ""))
+    nothing = shown.says("new") if member.generation_id is None else "–"
     line.append(" " + fit(_owned_text(member, rest - name_width) or nothing, rest - name_width))
     return line
 
@@ -162,12 +163,12 @@ def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
     rows = [_clock_line(shown, each, width) for each in clocks]
     others = [_session_line(shown, each, width) for each in sessions.deadlines]
     if not shown.has_exchanges:
-        others.append(Text(f"   session clocks: {NOT_RECORDED}", style="dim"))
+        others.append(Text(f"   {shown.says('session clocks', missing=phrase('step not recorded'))}", style="dim"))
     elif sessions.not_recorded:
-        unknown = shown.names.listed(sessions.not_recorded)
-        others.append(Text(fit(f"   {NOT_RECORDED}: {unknown}", width), style="dim"))
+        unknown = shown.says("not recorded of", members=shown.names.series(sessions.not_recorded))
+        others.append(Text(fit(f"   {unknown}", width), style="dim"))
     if not rows:
-        others.insert(0, Text("   no deadline of a phase runs", style="dim"))
+        others.insert(0, Text(f"   {shown.says('no deadline')}", style="dim"))
     room = height - 1
     spare = room - len(rows) - len(others)
     lines: list[Text] = []
@@ -175,9 +176,15 @@ def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
         follows = wrap(_follows_line(clock.deadline, shown.language), width - 3, max(1, spare))
         spare -= len(follows)
         lines += [row, *(Text(f"   {line}", style="dim") for line in follows)]
-    seen, more = window([*lines, *others], room, shown.scroll)
+    seen, more = window([*lines, *others], room, shown.scroll, shown.language)
     return filled(
-        [rule("Clocks", width, "sessions by member" if sessions.deadlines else ""), *seen, *more], width, height
+        [
+            rule(shown.says("Clocks"), width, shown.says("sessions by member") if sessions.deadlines else ""),
+            *seen,
+            *more,
+        ],
+        width,
+        height,
     )
 
 
@@ -186,16 +193,17 @@ def _follows_line(deadline: ArmedDeadline, language: Language) -> str:
 
 
 def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
-    name = CLOCK_NAMES.get(clock.deadline.kind, str(clock.deadline.kind))
+    key = CLOCK_NAMES.get(clock.deadline.kind)
+    name = shown.says(f"clock {key}") if key else str(clock.deadline.kind)
     if clock.deadline.member_id:
         name = f"{name} {shown.names[clock.deadline.member_id]}"
-    return _bar_line(name, f"{_time_text(clock.left_ms)} left", clock.share_left, width)
+    return _bar_line(name, shown.says("left", length=_time_text(clock.left_ms)), clock.share_left, width)
 
 
 def _session_line(shown: Shown, deadline: ArmedDeadline, width: int) -> Text:
     """`≥` stands before what may be more, inside a run of heartbeats whose times are not all known."""
     left_ms = max(0, deadline.at_ms - shown.view.at_ms)
-    left = f"{'≥ ' if deadline.uncertain_ms else ''}{_time_text(left_ms)} left"
+    left = ("≥ " if deadline.uncertain_ms else "") + shown.says("left", length=_time_text(left_ms))
     timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
     if deadline.kind is DeadlineKind.SESSION:
         lanes = (each.lane for each in shown.view.members if each.lane.member_id == deadline.member_id)
@@ -216,11 +224,11 @@ def partition_panel(shown: Shown, width: int, height: int) -> list[Text]:
     """Who owns each partition, and to whom it is assigned where this differs."""
     spans = shown.view.partitions
     unowned = sum(not span.owners for span in spans)
-    note = f"{unowned} without owner" if unowned else ""
-    runs, more = window(_runs(shown.view), height - 1, shown.scroll)
-    lines = [rule(counted(len(spans), "partition"), width, note), *_partition_rows(shown, runs, width), *more]
+    note = shown.says("without owner", number=unowned) if unowned else ""
+    runs, more = window(_runs(shown.view), height - 1, shown.scroll, shown.language)
+    lines = [rule(_counted(shown, len(spans), "partition"), width, note), *_partition_rows(shown, runs, width), *more]
     if not runs:
-        lines.append(Text("   none of a subscribed topic", style="dim"))
+        lines.append(Text(f"   {shown.says('no subscribed topic')}", style="dim"))
     return filled(lines, width, height)
 
 
@@ -232,20 +240,25 @@ def _partition_rows(shown: Shown, runs: Sequence[PartitionRun], width: int) -> I
     for text, run in zip(texts, runs, strict=True):
         is_disputed = len(run.span.owners) > 1 or len(run.believed) > 1
         style = "bold red" if is_disputed else "" if run.span.owners else "red"
-        owners = _owners_text(run, shown.names)
+        owners = _owners_text(run, shown)
         yield Text.assemble(
             f"   {fit(text, name_width)}  ", (fit(f"!! {owners}" if is_disputed else owners, room), style)
         )
 
 
-def _owners_text(run: PartitionRun, names: MemberNames) -> str:
+def _owners_text(run: PartitionRun, shown: Shown) -> str:
     """The owners; to whom it is assigned, and who else believes to own it, where this differs."""
-    span = run.span
-    text = ", ".join(names[each] for each in span.owners) or "none"
+    span, names = run.span, shown.names
+    text = ", ".join(names[each] for each in span.owners) or shown.says("none")
     if span.assigned_to != span.owners:
-        text += f", assigned {', '.join(names[each] for each in span.assigned_to) or 'to none'}"
-    others = [names[each] for each in run.believed if each not in span.owners]
-    return f"{text}, believed by {listed(others)}" if others else text
+        assigned = ", ".join(names[each] for each in span.assigned_to) or phrase("step to none")
+        text = shown.says("assigned", owners=text, assigned=assigned)
+    others = [each for each in run.believed if each not in span.owners]
+    return shown.says("believed", owners=text, others=names.series(others)) if others else text
+
+
+def _counted(shown: Shown, number: int, noun: str) -> str:
+    return shown.says(f"one {noun}") if number == 1 else shown.says(f"{noun}s", number=number)
 
 
 def _runs(view: MomentView) -> list[PartitionRun]:

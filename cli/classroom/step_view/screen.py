@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from regroup.classroom.incidents import Incident
@@ -48,9 +49,9 @@ FRAME_ROWS: Final = 3
 WIDTH_WITH_DATE: Final = 100
 COMMON_ROWS: Final = 24
 """Rows of the smallest terminal that the view is made for; further ones are shared out."""
-NOT_KEPT: Final = "Not recorded: `regroup serve --record` keeps requests and responses."
-NO_REQUEST: Final = "No request led to this event: a deadline, the broker or a test did."
-NOT_THIS_ONE: Final = "The request that led to this event was not recorded."
+NOT_KEPT: Final = "not kept"
+NO_REQUEST: Final = "no request"
+NOT_THIS_ONE: Final = "not this one"
 
 
 def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
@@ -76,17 +77,17 @@ def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
 
 def _heading(shown: Shown, width: int) -> Text:
     timeline, moment = shown.timeline, shown.view.moment
-    numbers = f" group {shown.group_number} of {shown.groups}" if shown.groups > 1 else ""
+    numbers = shown.says("group", number=shown.group_number, groups=shown.groups) if shown.groups > 1 else ""
     at_ms = shown.view.at_ms
     since = since_text(at_ms - timeline.began.at_ms)
     day = f"{date_of(at_ms)} " if width >= WIDTH_WITH_DATE else ""
     right = (
-        f"event {shown.view.index + 1} of {len(timeline.moments)} · position {moment.position} · "
-        f"{day}{clock_time(at_ms)} UTC · {since} "
+        shown.says("where", number=shown.view.index + 1, events=len(timeline.moments), position=moment.position)
+        + f"{day}{clock_time(at_ms)} UTC · {since} "
     )
-    room = max(8, width - len(right) - 2)
+    room = max(8, width - cell_len(right) - 2)
     return Text(
-        fit(f" {fit(timeline.group_id, room - len(numbers)).rstrip()}{numbers}", room + 2) + right, style="reverse"
+        fit(f" {fit(timeline.group_id, room - cell_len(numbers)).rstrip()}{numbers}", room + 2) + right, style="reverse"
     )
 
 
@@ -96,12 +97,16 @@ def _event(shown: Shown, width: int, rows: int) -> list[Text]:
     cause = cause_line(moment, shown.names, shown.language)
     said = wrap(sentence(moment, shown.names, shown.language), width - 4, rows - 2 - bool(incidents))
     lines = [
-        rule(f"Event {moment.event_number}: {moment.type}", width, f"coordinator epoch {moment.coordinator_epoch}"),
+        rule(
+            shown.says("Event", number=moment.event_number, type=moment.type),
+            width,
+            shown.says("epoch", epoch=moment.coordinator_epoch),
+        ),
         *(Text(f"   {line}", style="bold") for line in said),
-        Text(f"   cause: {fit(cause, width - 11).rstrip()}", style="cyan"),
+        Text(f"   {fit(shown.says('cause', cause=cause), width - 4).rstrip()}", style="cyan"),
     ]
     if incidents:
-        more = f" (and {len(incidents) - 1} more)" if len(incidents) > 1 else ""
+        more = shown.says("and more", number=len(incidents) - 1) if len(incidents) > 1 else ""
         lines.append(_incident(incidents[0], shown.language, width, more))
     return filled(lines, width, rows)
 
@@ -111,16 +116,23 @@ def _message(shown: Shown, width: int, rows: int) -> list[Text]:
     assert shown.stop is not None
     moment = shown.view.moment
     lines = [
-        rule("Response" if shown.stop.is_response else "Request", width, f"after event {moment.event_number}"),
-        *(Text(f"   {line}", style="bold") for line in wrap(message_sentence(shown.stop), width - 4, rows - 2)),
-        Text(f"   {led_to(shown.stop.exchange)}", style="cyan"),
+        rule(
+            shown.says("Response" if shown.stop.is_response else "Request"),
+            width,
+            shown.says("after event", number=moment.event_number),
+        ),
+        *(
+            Text(f"   {line}", style="bold")
+            for line in wrap(message_sentence(shown.stop, shown.language), width - 4, rows - 2)
+        ),
+        Text(f"   {led_to(shown.stop.exchange, shown.language)}", style="cyan"),
     ]
     return filled(lines, width, rows)
 
 
 def _incident(incident: Incident, language: Language, width: int, more: str = "") -> Text:
     """A request that went wrong between this event and the next."""
-    text = fit(f"{clock_time(incident.at_ms)}  {incident.text_in(language)}", width - 4 - len(more)).rstrip()
+    text = fit(f"{clock_time(incident.at_ms)}  {incident.text_in(language)}", width - 4 - cell_len(more)).rstrip()
     return Text(f" ! {text}{more}", style="red")
 
 
@@ -139,7 +151,7 @@ def _near(shown: Shown, width: int, rows: int) -> list[Text]:
         line.stylize("bold" if is_here else "dim")
         lines += [line, *(_incident(each, shown.language, width) for each in shown.incidents_after(index))]
     first = min(max(0, here - (rows - 1) // 2), max(0, len(lines) - rows + 1))
-    return filled([rule("Before and after", width), *lines[first : first + rows - 1]], width, rows)
+    return filled([rule(shown.says("Before and after"), width), *lines[first : first + rows - 1]], width, rows)
 
 
 def _exchange(shown: Shown, width: int, rows: int) -> list[Text]:
@@ -148,13 +160,14 @@ def _exchange(shown: Shown, width: int, rows: int) -> list[Text]:
         cause = shown.view.moment.cause
         is_from_request = cause is None or bool(cause.api)
         why = NOT_THIS_ONE if is_from_request else NO_REQUEST
-        said = why if shown.has_exchanges else NOT_KEPT
-        return filled([rule("Exchange", width), Text(f"   {said}", style="dim")], width, rows)
-    lines = [rule(f"Exchange: {heading(exchange)}", width)]
+        said = shown.says(why if shown.has_exchanges else NOT_KEPT)
+        return filled([rule(shown.says("Exchange"), width), Text(f"   {said}", style="dim")], width, rows)
+    lines = [rule(shown.says("Exchange of", heading=heading(exchange, shown.language)), width)]
     each_rows = max(1, (rows - 1) // 2)
+    came_ms = shown.stop.at_ms if shown.stop and not shown.stop.is_response else exchange.at_ms
     for mark, text in (
-        ("→", request_line(exchange, shown.messages, shown.names)),
-        ("←", response_line(exchange, shown.messages, shown.names)),
+        ("→", request_line(exchange, shown.messages, shown.names, shown.language, came_ms)),
+        ("←", response_line(exchange, shown.messages, shown.names, shown.language, came_ms)),
     ):
         wrapped = wrap(text, width - 5, each_rows)
         lines += [Text(f" {mark if number == 0 else ' '} {line}") for number, line in enumerate(wrapped)]
@@ -162,8 +175,8 @@ def _exchange(shown: Shown, width: int, rows: int) -> list[Text]:
 
 
 def _scrubber(shown: Shown, width: int) -> Text:
-    notes = [f"▶ {shown.events_per_second:g} events/s"] if shown.plays else []
-    notes += ["commits hidden"] if shown.hides_commits else []
+    notes = [f"▶ {shown.says('speed', speed=f'{shown.events_per_second:g}')}"] if shown.plays else []
+    notes += [shown.says("commits hidden")] if shown.hides_commits else []
     return shown.scrubber.line(shown.view.index, width, f" {', '.join(notes)} " if notes else "")
 
 
@@ -174,6 +187,6 @@ def _keys(shown: Shown, width: int) -> Text:
     line = Text(" ")
     for key, meaning in named:
         line.append(key, style="bold")
-        line.append(f" {meaning}  ", style="dim")
+        line.append(f" {shown.says(f'key {meaning}')}  ", style="dim")
     line.rstrip()
     return line

@@ -7,6 +7,7 @@ import msgspec
 from regroup.classroom.incidents import Incident
 from regroup.classroom.languages import Language
 from regroup.classroom.moment_view import MomentView
+from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionsAtMoment
 from regroup.classroom.timeline import GroupTimeline, TimelineExchange
@@ -21,7 +22,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     timeline: GroupTimeline
     view: MomentView
     language: Language = Language.ENGLISH
-    """Of the sentences; the headings are in English."""
+    """Of the sentences and headings; fields of messages and JSON have their own names."""
     scrubber: Scrubber
     walk: Walk
     most_members: int = 0
@@ -45,6 +46,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """How far the lists of members and partitions were moved by hand."""
     message: str = ""
     """Shown in place of the keys until the next one."""
+
+    def says(self, key: str, **values: PhraseValue) -> str:
+        """A text of `STEP_VIEW` in the language of the view."""
+        return in_language(phrase(f"step {key}", **values), self.language)
 
     @property
     def has_exchanges(self) -> bool:

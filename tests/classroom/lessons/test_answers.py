@@ -47,6 +47,9 @@ def partitions(*given: tuple[str, int]) -> frozenset[TopicPartition]:
         (AnswerKind.PARTITIONS, "0, 2", partitions(("orders", 0), ("orders", 2))),
         (AnswerKind.PARTITIONS, "orders-0 orders-1", partitions(("orders", 0), ("orders", 1))),
         (AnswerKind.PARTITIONS, "none", frozenset()),
+        (AnswerKind.NUMBER, "７", 7.0),
+        (AnswerKind.DURATION, "２０ｓ", 20_000.0),
+        (AnswerKind.PARTITIONS, "orders　０－１", partitions(("orders", 0), ("orders", 1))),
         (AnswerKind.WORD, " range ", "range"),
     ],
 )
@@ -106,7 +109,7 @@ def test_values_of_a_file_are_read_and_written() -> None:
     assert read_value(AnswerKind.NUMBER, 7, ONE_TOPIC) == 7.0
     with pytest.raises(UnreadableAnswer):
         read_value(AnswerKind.DURATION, 20, ONE_TOPIC)
-    assert answer_text(AnswerKind.DURATION, 20_003.0, Language.ENGLISH) == "20.003s"
+    assert answer_text(AnswerKind.DURATION, 20_003.0, Language.ENGLISH) == "20.003 s"
     assert answer_text(AnswerKind.NAMES, frozenset(), Language.CHINESE) == "无"
     assert number_of(frozenset({"anna", "ben"})) == 2
 
@@ -121,3 +124,9 @@ def test_a_text_in_one_language_is_shown_in_both() -> None:
     assert in_language(Translations(en="Hello", zh="你好"), Language.CHINESE) == "你好"
     assert in_language("both ", Language.CHINESE) == "both"
     assert filled_in("{answer} {other thing} {", {"answer": "7"}) == "7 {other thing} {"
+
+
+@pytest.mark.parametrize("text", ["orders", "orders 2-1", "orders,", "and"])
+def test_an_answer_without_a_partition_is_asked_for_again(text: str) -> None:
+    with pytest.raises(UnreadableAnswer):
+        parse_answer(AnswerKind.PARTITIONS, text, ONE_TOPIC)

@@ -1,5 +1,8 @@
 """A file that is no lesson is refused with its line and field, and with what to write."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from regroup.classroom.lessons.checking import lesson_problems
@@ -262,3 +265,28 @@ def test_exactly_one_option_of_a_question_is_right() -> None:
     for right, shown in (("false", "none"), ("true", "1, 2")):
         options = f"  options: [{{says: a, right: {right}}}, {{says: b, right: {right}}}]\n"
         assert f"exactly one option is right in the run; here it is: {shown}" in problems((measure, options))[0]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        (
+            "{yes: ben-1, 'no': none}",
+            "line 27, task.settings.timeout.choices: YAML does not read yes as text; put it in",
+        ),
+        ("{'yes': ben-1, 'no': off}", "line 27, task.settings.timeout.choices.no: YAML does not read off as text"),
+        ("[1, 'no']", "line 27, task.settings.timeout.choices[0]: YAML does not read 1 as text; put it in quotes: '1'"),
+    ],
+)
+def test_a_choice_that_yaml_does_not_read_as_text_is_named_with_its_line(choices: str, message: str) -> None:
+    text = small_text(("{type: duration, least: 6s, most: 5m}", f"{{type: choice, choices: {choices}}}"))
+    with pytest.raises(InvalidLesson, match=f"^{re.escape(message)}"):
+        read_lesson(text)
+
+
+def test_the_choices_of_the_guide_are_read() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "lessons.md").read_text()
+    choices = re.search(r"`choices: (\{[^`]*\})`", guide)
+    assert choices
+    lesson = small_lesson(("{type: duration, least: 6s, most: 5m}", f"{{type: choice, choices: {choices[1]}}}"))
+    assert lesson.parts.task.settings["timeout"].choices == {"yes": "ben-1", "no": "none"}

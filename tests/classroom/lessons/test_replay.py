@@ -9,8 +9,8 @@ from regroup.classroom.lessons.chinese import STEPS, chinese_step
 from regroup.classroom.lessons.document import run_lesson
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.picture import lesson_picture
-from regroup.classroom.lessons.replay import EVENT_TEXTS, OTHER_TEXTS, replay_lines
-from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS
+from regroup.classroom.lessons.replay import EVENT_TEXTS, OTHER_TEXTS, other_text, replay_lines
+from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS, RunMoment
 from regroup.classroom.lessons.runs.run import run_scenario
 from regroup.coordinator.serialization import EVENT_TYPES
 from regroup.lab.plan.scenario_files import scenario, scenario_names
@@ -61,7 +61,7 @@ def test_the_replay_has_steps_sentences_and_notes_in_the_order_of_time() -> None
     ]  # fmt: skip
     (noted,) = [line for line in lines if line.note]
     assert noted.text.startswith("ben was removed: session timeout")
-    assert re.fullmatch(r"After \d+(\.\d)?s\.", noted.note)
+    assert re.fullmatch(r"After \d+(\.\d)? s\.", noted.note)
     assert [line.position for line in lines] == sorted(line.position for line in lines)
 
 
@@ -99,3 +99,41 @@ def test_every_scenario_of_the_lab_can_be_replayed_in_both_languages(name: str) 
         assert lines
         assert all(line.text for line in lines)
         lesson_picture(run, language)
+
+
+def test_a_crashed_member_commits_nothing_after_its_crash() -> None:
+    taken = lesson(10)
+    lines = replay_lines(taken, run_lesson(taken), Language.ENGLISH)
+    crash = next(line.at_ms for line in lines if "ben crashes" in line.text)
+    commits = [line.at_ms for line in lines if line.text.startswith("ben committed ")]
+    assert commits
+    assert max(commits) < crash
+
+
+def test_a_replay_says_which_members_both_believed_that_they_owned_a_partition() -> None:
+    taken = lesson(8)
+    run = run_lesson(taken)
+    (line,) = (each for each in replay_lines(taken, run, Language.ENGLISH) if " both believed " in each.text)
+    assert line.text == "anna and ben both believed that they owned orders 1, until +30.000 s."
+    assert any("都以为自己拥有" in each.text for each in replay_lines(taken, run, Language.CHINESE))
+
+
+def test_the_lesson_about_a_faulty_assignor_says_why_its_member_is_removed() -> None:
+    taken = lesson(8)
+    for language, words in (
+        (Language.ENGLISH, "at +30 s the lab stops"),
+        (Language.CHINESE, "到 +30 s 时，lab 会停掉"),
+    ):
+        removed = [line for line in replay_lines(taken, run_lesson(taken), language) if words in line.note]
+        assert len(removed) == 1
+        assert "anna" in removed[0].text
+
+
+@pytest.mark.parametrize(("name", "text", "english"), [
+    ("fault-began", "pause", "ben stands still."),
+    ("fault-ended", "paused", "ben goes on after the pause."),
+])  # fmt: skip
+def test_a_pause_and_its_end_are_sentences(name: str, text: str, english: str) -> None:
+    moment = RunMoment(at_ms=1, name=name, member="ben", text=text)
+    assert other_text(moment, Language.ENGLISH) == english
+    assert "停顿" in other_text(moment, Language.CHINESE)

@@ -1,11 +1,14 @@
 """The settings of a task: what a learner may choose, and what becomes of it in the scenario."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from regroup.classroom.languages import Language
+from regroup.classroom.lessons.assignor_task import MadeUpCase, check_properties
 from regroup.classroom.lessons.format.parts import Setting
+from regroup.classroom.lessons.problems import ASSIGNOR_PROBLEMS, in_chinese
 from regroup.classroom.lessons.settings import (
     SettingRefused,
     bug_of_task,
@@ -162,3 +165,34 @@ def test_settings_with_which_no_consumer_works_are_a_problem_of_the_task() -> No
     )
     assert "heartbeat interval (3s) must be below" in run_task(lesson, {"timeout": "2s"}, Language.ENGLISH).problem
     assert run_task(lesson, {"timeout": "3h"}, Language.ENGLISH).is_solved is False
+
+
+def test_what_is_wrong_with_settings_is_said_in_chinese() -> None:
+    lesson = small_lesson(("    timeout: {type: duration, least: 6s, most: 5m}", "    timeout: {type: duration}"))
+    problem = run_task(lesson, {"timeout": "2s"}, Language.CHINESE).problem
+    assert problem == "heartbeat interval（3s）必须小于 session timeout（2s）"
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("which does not exist: the topic has 2 partitions", "结果把 orders-7 分给了 anna，而这个 partition 不存在"),
+        ("to which it is not subscribed", "结果把 orders-7 分给了 anna，而它没有订阅 orders"),
+        ("which member ben has already", "结果把 orders-7 分给了 anna，而它已经分给 ben"),
+    ],
+)
+def test_what_is_wrong_with_an_assignment_is_said_in_chinese(english: str, chinese: str) -> None:
+    reason = f"assignor mine assigned member anna partition 7 of topic orders, {english}"
+    assert in_chinese(reason, ASSIGNOR_PROBLEMS) == chinese
+
+
+def test_the_properties_of_an_assignor_are_sentences_in_both_languages() -> None:
+    def nothing(cases: Sequence[MadeUpCase]) -> list[Any]:
+        return [{name: [] for name in case.members} for case in cases]
+
+    (english,) = check_properties(nothing, ["complete"], Language.ENGLISH)
+    (chinese,) = check_properties(nothing, ["complete"], Language.CHINESE)
+    assert english.text == "Case 1 of 63 has a wrong result:"
+    assert english.because.startswith("no member got these partitions: orders-0, ")
+    assert chinese.because.startswith("没有成员得到这些 partition：orders-0, ")
+    assert "成员：anna（订阅 orders）" in chinese.because

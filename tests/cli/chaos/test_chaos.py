@@ -108,7 +108,7 @@ def test_a_run_that_breaks_something_without_a_store_names_the_commands_that_rec
     for name in names:
         (tmp_path / name).touch()
     _, out, _ = chaos("run", "--scenario", wrong_story, "--seed", 3)
-    record, view = out.partition("To see it as a page: ")[2].strip().split("; ")
+    record, view = out.partition("To see it as a page: ")[2].strip().split(" && ")
     file = "run-3.db" if names else "run.db"
     assert (record, view) == (
         f"regroup chaos run --seed 3 --scenario {wrong_story} --store {file}",

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from regroup.classroom.wrapping import columns_of
+from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.storage.sqlite.inline import open_inline_store
@@ -66,3 +67,27 @@ def test_a_form_must_be_chosen_and_a_file_must_be_writable(
     code, out, err = run_command("export", lesson_store, "--group", "lab", *words)
     assert (code, out) == (2, "")
     assert err.startswith("regroup export: ")
+
+
+def test_the_times_of_a_part_count_from_the_first_event_of_the_group(
+    lesson_store: Path, run_command: RunCommand
+) -> None:
+    part = run_command("export", lesson_store, "--text", "--from", "20s").out
+    first = next(line for line in part.splitlines() if line.lstrip().startswith("+"))
+    assert float(first.split()[0]) >= 20
+
+
+def test_a_begin_after_the_end_is_said(lesson_store: Path, run_command: RunCommand) -> None:
+    for start, end in (("60s", "10s"), ("20", "10")):
+        assert "--from is after --to" in run_command("export", lesson_store, "--text", "--from", start, "--to", end).err
+
+
+def test_one_of_several_groups_has_to_be_named(tmp_path: Path, run_command: RunCommand) -> None:
+    store = tmp_path / "groups.db"
+    plan = read_plan(
+        "scenario: Two groups\ntopics: {orders: 1}\nmembers: {anna: {group: one}, ben: {group: two}}\n"
+        "faults end at: 5s\nsteps:\n  - at 0s: [anna joins, ben joins]\n"
+    )
+    play(plan, check_invariants=False, open_store=lambda: open_inline_store(store))
+    assert "several groups (one, two): name one with --group" in run_command("export", store, "--text").err
+    assert run_command("export", store, "--text", "--group", "two").code == 0

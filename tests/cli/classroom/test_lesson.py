@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from regroup.classroom import wrapping
 from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson, lesson_numbers
@@ -52,7 +54,7 @@ def test_a_lesson_is_taken_from_lines_of_input_and_the_progress_is_kept(take: Ta
         "┃ anna has sent JoinGroup.",
         "orders-6",
         "Not solved yet.",
-        "✗ number of partitions of carla at +10s: 2; required: at least 3",
+        "✗ number of partitions of carla at +10 s: 2; required: at least 3",
         "Solved.",
         "Next: regroup lesson 2",
     ):
@@ -259,7 +261,7 @@ def test_the_small_lesson_of_the_tests_can_be_taken(take: Take, tmp_path: Path) 
     result = take("4", "1s", "44s", "8 s", words=[str(file)])
     assert result.code == 0
     assert "timeout: a duration such as 20s, from 6s up to 5m" in result.out
-    assert "It took 43.028s." in result.out
+    assert "It took 43.028 s." in result.out
     assert result.out.rstrip().endswith("Good.")
 
 
@@ -277,3 +279,30 @@ def test_a_choice_that_stands_for_another_word_can_be_taken(take: Take, tmp_path
     assert result.out.count("Not solved yet.") == 1
     assert "It took " in result.out
     assert result.out.rstrip().endswith("Good.")
+
+
+def test_skip_is_read_in_any_case_and_an_empty_answer_to_the_file_question_says_what_is_wanted(take: Take) -> None:
+    english = take("SKIP", "", "/", "Skip", words=["8"]).out
+    assert "Skipped. The right answer: Both members read the partition, and its records are" in english
+    assert ".." not in english.replace("...", "")
+    assert "Please write the name of a Python file" in english
+    assert "Next: regroup lesson 9" in english
+    chinese = take("Skip", "", "/", "/no/such/file", "Skip", words=["8", "--language", "zh"]).out
+    assert "。。" not in chinese
+    assert "请输入一个 Python 文件的名字" in chinese
+    assert "无法读取 /: 这是一个目录" in chinese.replace("：", ": ")
+    assert "文件不存在" in chinese
+
+
+def test_a_member_that_had_left_by_itself_is_not_called_removed_too_late(take: Take) -> None:
+    out = take("skip", "10s", "30s", "3s", "skip", words=["9"]).out
+    assert "after never" not in out
+    assert "she had left" in " ".join(out.split())
+
+
+def test_a_number_and_its_unit_stay_on_one_line() -> None:
+    text = " ".join(["After 20 s, or 300 ms, and 5 min, it is over."] * 20)
+    for width in range(20, 60):
+        lines = list(wrapping.wrapped(text, width))
+        assert " ".join(lines) == text
+        assert not any(re.match(r"(s|ms|min)\b", line) for line in lines)

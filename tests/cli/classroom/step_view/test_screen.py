@@ -9,8 +9,10 @@ from regroup.classroom.languages import Language
 from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import MemberNames
 from regroup.cli.classroom.step_view.cells import fit, wrap
+from regroup.cli.classroom.step_view.event import sentence
 from regroup.cli.classroom.step_view.groups import SteppedGroup
 from regroup.cli.classroom.step_view.screen import screen_lines
+from regroup.cli.store.events_text import clock_time
 from regroup.coordinator import events as e
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import ORDERS, assignment, commit, generation_of, records_of
@@ -119,14 +121,14 @@ def test_sentences_causes_and_what_follows_are_in_chinese() -> None:
     assert {cell_len(line) for line in lines} == {80}
     screen = "\n".join(lines)
     assert "rebalance 开始" in screen
-    assert "cause: 收到 " in screen
+    assert "起因：收到 " in screen
     assert "到期后：join 阶段结束" in screen
 
 
 def test_an_event_without_a_sentence_shows_its_fields() -> None:
     events = generation_of("anna", assignments={"anna": assignment(*ORDERS)})
     timeline = timeline_of("made", records_of([*events, commit(5_000, 7, "anna")]))
-    assert any("offsets-committed: " in line and "orders-0 at 7" in line for line in lines_of(timeline, -1))
+    assert any(" committed " in line and "orders-0 at 7" in line for line in lines_of(timeline, -1))
 
 
 def test_a_long_list_is_a_window_around_the_members_that_the_event_names() -> None:
@@ -152,3 +154,52 @@ def test_text_is_cut_and_wrapped_by_columns() -> None:
     assert wrap("王" * 5, 4, 9) == ["王王", "王王", "王"]
     assert wrap("a\x1b[0mb", 80, 1) == ["a\\x1b[0mb"]
     assert wrap("", 10, 3) == []
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_nothing_of_the_screen_is_english_in_chinese_but_kafkas_own_words(recorded: bool) -> None:
+    timeline = (
+        recorded_timeline("zombie-commits-after-removal")
+        if recorded
+        else timeline_of("lab", scenario_history("slow-member-delays-the-rebalance"))
+    )
+    group = SteppedGroup(timeline, language=Language.CHINESE)
+    for index in range(0, len(timeline.moments), 9):
+        group.index = index
+        text = "\n".join(line.plain for line in screen_lines(group.shown(), 150, 50))
+        for english in (
+            " of ",
+            " the ",
+            "State",
+            "Clocks",
+            "may follow",
+            "without owner",
+            "cause",
+            "Exchange",
+            " left ",
+        ):
+            assert english not in text, (index, english)
+
+
+def test_a_commit_is_a_sentence_in_both_languages() -> None:
+    timeline = timeline_of("made", records_of([*generation_of("anna", assignments={}), commit(5_000, 7, "anna")]))
+    moment, names = timeline.moments[-1], MemberNames(timeline.names_of_ids)
+    english, chinese = (sentence(moment, names, language) for language in Language)
+    assert english == "anna committed orders-0 at 7."
+    assert chinese == "anna 提交 offset：orders-0 到 7。"
+
+
+def test_a_request_of_a_run_of_heartbeats_has_its_own_time() -> None:
+    timeline = recorded_timeline("zombie-commits-after-removal")
+    group = SteppedGroup(timeline)
+    walk = group.walk(hides_commits=False)
+    stop, number = None, None
+    while (number := walk.next_message(0, number)) is not None:
+        stop = walk.message(number)
+        if stop.exchange.count > 1 and stop.at_ms > stop.exchange.at_ms:
+            break
+    assert stop is not None
+    assert number is not None
+    group.index, group.message = stop.moment_index, number
+    (line,) = (each.plain for each in screen_lines(group.shown(), 120, 40) if each.plain.startswith(" → "))
+    assert clock_time(stop.at_ms) in line
