@@ -38,9 +38,9 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = HEADERS.items()
+        headers = [*HEADERS.items()]
         if is_trustworthy(scope):
-            headers = [*headers, OPENER_POLICY]
+            headers.append(OPENER_POLICY)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

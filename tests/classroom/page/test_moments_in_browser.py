@@ -27,7 +27,7 @@ RED_FRAMES = """() => [...stage.history.views.values()].flat().filter(({ members
 
 
 async def test_the_moment_of_the_address_is_in_the_picture(open_page: OpenPage, write_page: WritePage) -> None:
-    history = timeline_of("lab", await to_thread(drawn_history, 31, minutes=20))
+    history = timeline_of("lab", await to_thread(drawn_history, 77, minutes=20))
     position = history.moments[-20].position
     page = await open_page(f"{write_page(history)}#event-{position}", viewport={"width": 1400, "height": 900})
     await until(page, "stage.axis.width > 100")
