@@ -52,6 +52,9 @@ class TimeAxis {
     this.end = Math.max(1, units[units.length - 1] + this.tail);
   }
 
+  /** The unit of the last event. */
+  get lastUnit() { return this.units[this.units.length - 1]; }
+
   /** Where what has not ended ends for the time being. */
   get openX() { return this.tail ? this.x(this.nowAt) : Infinity; }
 

@@ -90,3 +90,24 @@ async def test_what_followed_is_told_from_times_since_the_begin(open_page: OpenP
     page = await open_page(f"{address}?language=zh")
     await until(page, "document.querySelector('.followed a') !== null")
     assert (await page.locator(".followed a").first.inner_text()).endswith(" s 后")
+
+
+async def test_the_handle_stands_below_the_moment_of_the_strip(open_page: OpenPage, write_page: WritePage) -> None:
+    shown = await to_thread(timeline, "partition-of-one-member")
+    page = await open_page(write_page(shown))
+    await until(page, "regroupPage.scrubber.strip.picture.axis.width > 100")
+    for moment in shown.moments[3::17]:
+        await go_to(page, moment.position)
+        distance = await page.evaluate(
+            """(() => {
+              const { slider, strip } = regroupPage.scrubber, { left, width } = slider.getBoundingClientRect();
+              const handle = left + 8 + (width - 16) * slider.value / slider.max;
+              return handle - strip.canvas.getBoundingClientRect().left - strip.picture.axis.x(stage.cursor.at);
+            })()"""
+        )
+        assert abs(distance) < 2
+    await page.evaluate(
+        "(() => { const { slider } = regroupPage.scrubber; slider.value = slider.max;"
+        " slider.dispatchEvent(new Event('input')); })()"
+    )
+    assert await page.evaluate("stage.isAtEnd")
