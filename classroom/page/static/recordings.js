@@ -22,9 +22,10 @@ function readExchanges(document, strings, phrases) {
   }).sort((one, other) => one.at - other.at);
 }
 
-/** Where an exchange is marked: an answer that never came where it was lost, everything else where it was sent. */
-function markedAt({ at, fate, closedAt, answeredAt }) {
-  return fate === "closed" || fate === "response lost" ? Math.max(at, closedAt ?? answeredAt ?? at) : at;
+/** Where an exchange is marked: where it was sent; an answer that never came where it was lost, unless its request was late. */
+function markedAt({ at, arrivedAt, fate, closedAt, answeredAt }) {
+  if (fate === "closed") return Math.max(at, closedAt ?? at);
+  return fate === "response lost" && arrivedAt === at ? Math.max(at, answeredAt ?? at) : at;
 }
 
 /** The time of the last mark in a lane. */

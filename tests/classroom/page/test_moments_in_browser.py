@@ -63,20 +63,32 @@ async def test_red_frames_and_the_table_end_when_a_member_learns_better(
     assert [believed[f"{topic}-{index}"].count(",") for topic, index in view.partitions] == [1, 1]
 
 
-async def test_lost_heartbeats_are_marked_when_they_were_sent(open_page: OpenPage, write_page: WritePage) -> None:
+async def test_requests_of_a_member_that_is_cut_off_are_marked_when_they_were_sent(
+    open_page: OpenPage, write_page: WritePage
+) -> None:
+    """They arrived a minute later, all at once, when the link was there again."""
     shown = await to_thread(timeline, "partition-of-one-member")
-    sent = sorted(
-        each.sent_at_ms for each in shown.exchanges if each.sent_at_ms is not None and each.fate == "request lost"
-    )
+    sent = sorted(each.sent_at_ms for each in shown.exchanges if each.sent_at_ms is not None)
+    assert len(sent) > 5
     page = await open_page(write_page(shown))
-    times = await page.evaluate(
-        "stage.history.exchanges.filter(({ fate }) => fate === 'request lost').map((each) => markedAt(each))"
-    )
-    assert times == sent
-    closed = await page.evaluate(
-        "stage.history.exchanges.filter(({ fate }) => fate === 'closed').map((each) => markedAt(each) - each.closedAt)"
-    )
-    assert not any(closed)
+    marked = "stage.history.exchanges.filter(({ fate }) => ['response lost', 'late'].includes(fate)).map(markedAt)"
+    assert await page.evaluate(marked) == sent
+
+
+@pytest.mark.parametrize(
+    ("exchange", "marked_at"),
+    [
+        ({"at": 5, "arrivedAt": 5, "fate": "closed", "closedAt": 40, "answeredAt": None}, 40),
+        ({"at": 5, "arrivedAt": 5, "fate": "response lost", "closedAt": None, "answeredAt": 30}, 30),
+        ({"at": 5, "arrivedAt": None, "fate": "request lost", "closedAt": None, "answeredAt": None}, 5),
+        ({"at": 5, "arrivedAt": 5, "fate": "answered", "closedAt": None, "answeredAt": 30}, 5),
+    ],
+)
+async def test_an_answer_that_never_came_is_marked_where_it_was_lost(
+    open_page: OpenPage, write_page: WritePage, exchange: dict[str, object], marked_at: int
+) -> None:
+    page = await open_page(write_page(await to_thread(timeline, "partition-of-one-member")))
+    assert await page.evaluate("(exchange) => markedAt(exchange)", exchange) == marked_at
 
 
 async def test_what_followed_is_told_from_times_since_the_begin(open_page: OpenPage, write_page: WritePage) -> None:
