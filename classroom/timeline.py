@@ -282,6 +282,8 @@ class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The positions of the group's events to which it led."""
     repeats: int | None = None
     """The number of the earlier request without an answer after which the client sent this one again."""
+    closed_at_ms: int | None = None
+    """When its connection was closed without an answer."""
     sent_at_ms: int | None = None
     """When the client sent it, where its network was observed and the request was lost or late."""
     received_at_ms: int | None = None
@@ -457,9 +459,12 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.exchanges[bisect_left(times, from_ms) : bisect_right(times, to_ms)]
 
     def views_at(self, position: int) -> Iterator[ViewSpan]:
-        """What each member believed it owned after the event at a position."""
+        """What each member believed it owned at the time of the event at a position, after it."""
+        moment = self.moment_at(position)
+        now = (moment.at_ms if moment else self.began.at_ms, position)
         for each in self.views:
-            if each.began.position <= position and (each.ended is None or position < each.ended.position):
+            has_ended = each.ended is not None and (each.ended.at_ms, each.ended.position) <= now
+            if (each.began.at_ms, each.began.position) <= now and not has_ended:
                 yield each
 
     def lanes_between(self, first: int, last: int) -> tuple[Lane, ...]:

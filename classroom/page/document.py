@@ -28,6 +28,7 @@ from regroup.classroom.page.columns import (
 )
 from regroup.classroom.page.event_json import EventTexts
 from regroup.classroom.page.recordings import (
+    Instant,
     exchange_columns,
     log_end_columns,
     recorded_facts,
@@ -85,7 +86,7 @@ class DocumentWriter:
         self._patterns = PatternTable(self._strings)
         self._phrases = PhraseTable(self._patterns)
         self._points = PointTable(moment.position for moment in timeline.moments)
-        self._texts = EventTexts([lane.member_id for lane in timeline.lanes], self._strings)
+        self._texts = EventTexts([lane.member_id for lane in timeline.lanes], self._strings, timeline.topic_names)
 
     def document(self) -> dict[str, Any]:
         """All parts. The tables of strings and points are written last, when they are complete."""
@@ -262,13 +263,14 @@ class DocumentWriter:
         }
 
     def _views(self) -> dict[str, Any]:
-        """What simulated members believed they owned; always all of it."""
-        spans, members, partitions = SpanColumns(self._points), [], []
+        """What simulated members believed they owned, with times of its own; always all of it."""
+        began, ended, members, partitions = list[Instant](), list[Instant | None](), [], []
         for each in self._timeline.views:
-            spans.add(each.began, each.ended)
+            began.append(Instant(each.began.at_ms, each.began.position))
+            ended.append(each.ended and Instant(each.ended.at_ms, each.ended.position))
             members.append(self._strings(each.member_id))
             partitions.append([(self._strings(owned.topic), owned.partition) for owned in each.partitions])
-        return {"member": members, "partitions": partitions, "began": spans.began, "length": spans.length}
+        return {"member": members, "partitions": partitions, "from": began, "until": ended}
 
     def _sessions(self) -> dict[str, Any] | None:
         """The session deadlines of members over time; None if they are too many, or nothing was recorded."""

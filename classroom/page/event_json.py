@@ -1,6 +1,7 @@
 """Events as JSON for people: what consumers put into group messages is decoded, and member ids stand in a table."""
 
 import base64
+import binascii
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -11,6 +12,7 @@ import msgspec
 from regroup.classroom.page.columns import StringTable
 from regroup.classroom.timeline import TimelineMoment
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer.events import MemberReconciled
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import MemberId
 from regroup.protocol.consumer.subscription import (
@@ -31,11 +33,12 @@ _TIME: Final = re.compile(rb'^\{"at_ms":\d+,?')
 class EventTexts:
     """Writes events and causes as JSON, without their time, and with references in place of member ids."""
 
-    def __init__(self, member_ids: list[MemberId], strings: StringTable) -> None:
+    def __init__(self, member_ids: list[MemberId], strings: StringTable, topic_names: Mapping[str, str]) -> None:
         self._references: Mapping[bytes, bytes] = {
             msgspec.json.encode(each): b'"\\u0001%d"' % strings(each) for each in member_ids
         }
         self._strings = strings
+        self._topic_names = topic_names
         shortest = min((len(each) - 2 for each in self._references), default=0)
         self._may_have_references = re.compile(rb'[^"]{%d}|\\u0001' % max(1, shortest))
 
@@ -44,7 +47,19 @@ class EventTexts:
         value: Any = moment.event
         if isinstance(value, HAVE_BYTES):
             value = _readable(value)
+        elif isinstance(value, MemberReconciled):
+            value = self._with_topic_names(value)
         return self._with_references(_TIME.sub(b"{", msgspec.json.encode(value)))
+
+    def _with_topic_names(self, event: MemberReconciled) -> Any:
+        """The event, with the name before the id of each topic that it names."""
+        value = msgspec.to_builtins(event, str_keys=True)
+        for field in ("assigned", "pending_revocation"):
+            found = value.get(field, {})
+            value[field] = {
+                f"{name} {each}" if (name := self._topic_names.get(each)) else each: found[each] for each in found
+            }
+        return value
 
     def cause(self, moment: TimelineMoment) -> str:
         """The cause of a moment; empty if the store does not hold it."""
@@ -61,6 +76,21 @@ class EventTexts:
         if found is None and match[0].startswith(b'"\\u0001'):  # a client's own text that looks like a reference
             return b'"\\u0001%d"' % self._strings(msgspec.json.decode(match[0]))
         return found or match[0]
+
+
+def readable_message(value: Any, name: str = "") -> Any:
+    """A message as an object for JSON, its base64 of subscriptions and assignments decoded."""
+    match value:
+        case dict():
+            return {key: readable_message(each, key) for key, each in value.items()}
+        case list() | tuple():
+            return [readable_message(each, name) for each in value]
+        case str() if value and name in CONSUMER_BYTES:
+            try:
+                return CONSUMER_BYTES[name](base64.b64decode(value, validate=True))
+            except (binascii.Error, MalformedConsumerProtocol):
+                return value
+    return value
 
 
 def _readable(event: Event) -> Any:
@@ -100,3 +130,10 @@ def _by_topic(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
     for each in partitions:
         topics.setdefault(each.topic, []).append(each.partition)
     return topics
+
+
+CONSUMER_BYTES: Final[Mapping[str, Callable[[bytes], dict[str, Any]]]] = {
+    "assignment": _assignment,
+    "metadata": _subscription,
+}
+"""The fields of messages with what consumers tell each other, and how it is decoded."""

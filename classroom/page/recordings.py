@@ -7,6 +7,7 @@ import msgspec
 
 from regroup.classroom.incidents import MEMBER_APIS
 from regroup.classroom.page.columns import PhraseTable, StringTable, differences
+from regroup.classroom.page.event_json import readable_message
 from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
@@ -63,6 +64,7 @@ def exchange_columns(
         "arrived": [_since(each.arrived_at_ms, each) for each in exchanges],
         "last": [each.last_at_ms - each.at_ms for each in exchanges],
         "answered": [_since(each.answered_at_ms, each) for each in exchanges],
+        "closed": [_since(each.closed_at_ms, each) for each in exchanges],
         "sent": [_since(each.sent_at_ms, each) for each in exchanges],
         "received": [_since(each.received_at_ms, each) for each in exchanges],
         "member": [string(each.member_id) for each in exchanges],
@@ -101,7 +103,7 @@ def _since(at_ms: int | None, exchange: TimelineExchange) -> int | None:
 def _text(messages: Mapping[int, ExchangeMessages], number: int, side: str) -> str:
     """A decoded message as JSON; empty if there is none."""
     found = getattr(messages.get(number), side, None)
-    return "" if found is None else msgspec.json.encode(found).decode()
+    return "" if found is None else msgspec.json.encode(readable_message(found)).decode()
 
 
 def log_end_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:

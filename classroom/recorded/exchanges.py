@@ -62,6 +62,7 @@ def _exchange(draft: ExchangeDraft, number: int, fate: Fate, events: Mapping[Req
         arrived_at_ms=draft.at_ms if draft.number else None,
         last_at_ms=draft.last_at_ms,
         answered_at_ms=None if draft.closed else ended_at_ms,
+        closed_at_ms=ended_at_ms if draft.closed else None,
         error=draft.error,
         fate=fate.fate,
         reason=fate.reason,

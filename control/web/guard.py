@@ -2,6 +2,7 @@
 refusals as JSON.
 """
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regroup.control.errors import ControlRefused, Problem, Status, problem_of
-from regroup.control.web.access import Access
+from regroup.control.web.access import Access, host_name
 from regroup.coordinator.runtime.logger import get_logger
 
 JSON: Final = "application/json"
@@ -18,11 +19,13 @@ HEADERS: Final = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+OPENER_POLICY: Final = ("cross-origin-opener-policy", "same-origin")
+"""For trustworthy origins alone: on others browsers ignore it, and write that to their consoles as an error."""
+LOOPBACK: Final = re.compile(r"localhost\.?|127\.\d+\.\d+\.\d+|::1")
 log = get_logger("control")
 
 
@@ -35,9 +38,13 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [*HEADERS.items()]
+        if is_trustworthy(scope):
+            headers.append(OPENER_POLICY)
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                added = [(name.encode(), value.encode()) for name, value in headers]
                 message = {**message, "headers": [*message.get("headers", ()), *added]}
             await send(message)
 
@@ -50,6 +57,15 @@ class Guard:
             await response(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
+
+
+def is_trustworthy(scope: Scope) -> bool:
+    """Whether browsers trust the origin as if it could not be changed on its way: by TLS, or on this machine."""
+    try:
+        host = host_name(Headers(scope=scope).get("host", ""))
+    except ValueError:
+        return False
+    return scope.get("scheme") == "https" or bool(host and LOOPBACK.fullmatch(host))
 
 
 def json_response(value: Any, status: int = 200) -> Response:

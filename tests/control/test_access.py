@@ -11,6 +11,7 @@ import pytest
 
 from regroup.control.web import application
 from regroup.control.web.access import Access, host_name
+from regroup.control.web.guard import is_trustworthy
 from regroup.coordinator.settings import InvalidSetting
 from regroup.testing import Emulator
 from tests.control.conftest import TIMEOUT_S, TOKEN, Control, Port, StartControl
@@ -82,6 +83,16 @@ def test_a_form_of_a_page_cannot_act(kafka: Emulator, control: Control, kind: st
     answer = control.send("POST", "/topic/create", b'{"topic":"made"}', {"content-type": kind})
     assert (answer.status, "application/json" in answer.error) == (415, True)
     assert "made" not in kafka.topics()
+
+
+@pytest.mark.parametrize(
+    ("host", "is_there"), [("localhost", True), ("127.0.0.1:1", True), ("[::1]", True), ("a.example", False)]
+)
+def test_the_opener_policy_is_for_origins_that_browsers_trust(host: str, *, is_there: bool) -> None:
+    """On others Chromium ignores it, and logs that as an error."""
+    scope = {"type": "http", "scheme": "http", "headers": [(b"host", host.encode())]}
+    assert is_trustworthy(scope) is is_there
+    assert is_trustworthy({**scope, "scheme": "https"})
 
 
 def test_nothing_is_allowed_to_other_origins(control: Control) -> None:

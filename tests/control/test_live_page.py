@@ -247,6 +247,57 @@ def test_a_syncgroup_that_a_rule_holds_is_a_bar_that_reaches_the_present(kafka: 
 
 
 @pytest.mark.slow
+def test_a_held_syncgroup_ends_with_its_client(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", session_s="30")
+        kafka.group("classroom").wait_until_stable(members=1)
+        wait_for_event(page, "assignment-committed")
+        page.get_by_role("button", name="Hold next SyncGroup: anna").click()
+        page.get_by_text("The next SyncGroup of anna will be held.").wait_for()
+        page.get_by_label("Partitions", exact=True).fill("4")
+        page.get_by_role("button", name="Create or extend").click()
+        page.get_by_text("Topic orders now has 4 partitions.").wait_for()
+        page.get_by_role("cell", name="SyncGroup: held by a fault rule").wait_for()
+        page.get_by_role("button", name="Crash: anna").click()
+        page.get_by_text("anna crashed.").wait_for()
+        page.wait_for_function("() => [...stage.history.ruleHeldByLane.values()][0][0].endedAt !== null")
+        page.get_by_role("cell", name="SyncGroup: held by a fault rule").wait_for(state="detached")
+        assert page.errors == []
+
+
+@pytest.mark.slow
+def test_a_member_of_another_group_comes_with_a_way_there(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", session_s="30")
+        wait_for_event(page, "assignment-committed")
+        add(page, "ben", group="others", session_s="30")
+        page.get_by_text("ben was added to group others.").wait_for()
+        page.get_by_role("button", name="Show group others").click()
+        page.get_by_role("heading", name="Group others").wait_for()
+        hands(page).get_by_role("row", name="ben running").wait_for()
+        assert page.errors == []
+
+
+WANTED_ROW = """(epoch) => {
+  const row = new MemberRow({ source: {} }, "java"), partitions = [{ topic: "orders", partition: 0 }];
+  row.show({ client_id: "java", member_id: "java-1", condition: "running", isSimulated: false, partitions, epoch });
+  return [row.owns.textContent, row.buttons.hold.hidden];
+}"""
+
+
+@pytest.mark.slow
+def test_of_a_real_client_the_panel_shows_what_is_assigned(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        page.goto(address(port))
+        page.get_by_text("No group exists yet").wait_for()
+        assert page.evaluate(WANTED_ROW, None) == ["assigned: orders 0", False]
+        assert page.evaluate(WANTED_ROW, 3) == ["assigned: orders 0", True]
+        assert page.errors == []
+
+
+@pytest.mark.slow
 def test_a_page_without_any_broker_does_not_say_stable_alone(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
         page.goto(address(port))

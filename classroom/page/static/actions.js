@@ -33,6 +33,7 @@ class ActionPanel {
     this.rows = new Map();
     this.deadlines = [];
     this.onBrokers = () => {};
+    this.onGroup = () => {};
     setInterval(() => this._lookAtClocks(), CLOCKS_EVERY_MS);
     setInterval(() => this._showClocks(), CLOCKS_EVERY_MS / 5);
     this.brokerRows = new Map();
@@ -73,11 +74,13 @@ class ActionPanel {
     this.toggle.setAttribute("aria-expanded", String(!this.host.hidden));
   }
 
-  async _do(path, body) {
+  /** `name` is that of the member, where the input has none or another one. */
+  async _do(path, body, name) {
     try {
-      await act(path, body);
+      const answer = await act(path, body);
       this.said.className = "said";
-      this.said.textContent = `${word("done")}: ${path}`;
+      this.said.textContent = doneText(path, { ...body, name: name ?? answer.client_id ?? body.client });
+      if (path === "simulated-member/add" && this.group !== null && body.group !== this.group) this._offerGroup(body.group);
     } catch (error) {
       this._say(error);
     }
@@ -87,6 +90,12 @@ class ActionPanel {
   _say(error) {
     this.said.className = "said wrong";
     this.said.textContent = shown(String(error.message ?? error));
+  }
+
+  /** A member has gone to a group that the page does not show: a way there. */
+  _offerGroup(group) {
+    const show = element("button", { type: "button", className: "plain", onclick: () => this.onGroup(group) }, `${word("showGroup")} ${shown(group)}`);
+    this.said.append(" ", show);
   }
 
   _addForm() {
@@ -218,6 +227,12 @@ class ActionPanel {
   }
 }
 
+/** What an act has done, with the names of what it was done to. */
+function doneText(path, values) {
+  const pattern = word(path === "simulated-member/slow" && !values.seconds ? "did simulated-member/notSlow" : `did ${path}`);
+  return pattern.replace(/\{(\w+)\}/g, (_, name) => shown(String(values[name] ?? "")));
+}
+
 /** What the table shows, by client id: simulated members of the group, its other members, and crashed clients. */
 function wantedRows(group, simulated, members, crashed) {
   const rows = new Map();
@@ -253,8 +268,8 @@ class MemberRow {
       leave: named("leave", one("simulated-member/leave")),
       slow: named("slow", () => panel._do("simulated-member/slow", { client, seconds: panel.slowField.valueAsNumber })),
       notSlow: named("notSlow", one("simulated-member/slow", { seconds: 0 })),
-      hold: named("hold", () => panel._do("fault/add", { on: "SyncGroup", client_id: client, hold: true, times: 1 })),
-      release: named("release", () => panel._do("fault/remove", { fault: this.rule })),
+      hold: named("hold", () => panel._do("fault/add", { on: "SyncGroup", client_id: client, hold: true, times: 1 }, client)),
+      release: named("release", () => panel._do("fault/remove", { fault: this.rule }, client)),
       start: named("startAgain", one("simulated-member/start")), remove: named("remove", one("simulated-member/remove")),
       revive: named("revive", one("client/revive")),
     };
@@ -271,21 +286,24 @@ class MemberRow {
   }
 
   show(member, rule) {
-    const { condition, isSimulated } = member, hasEnded = ENDED.has(condition);
+    // The consumer protocol has no SyncGroup.
+    const { condition, isSimulated } = member, hasEnded = ENDED.has(condition), isConsumer = (member.epoch ?? null) !== null;
     this.isSimulated = isSimulated;
     this.memberId = member.member_id;
     this.rule = rule?.fault;
     const facts = [word(`condition_${condition}`), ...(isSimulated ? [] : [word("notSimulated")])];
-    if (isSimulated && !hasEnded) facts.push(member.state);
+    if (isSimulated && !hasEnded) facts.push(word(`memberState_${member.state}`));
     if (member.slow_s) facts.push(`${word("slow")} ${member.slow_s} s`);
     if (condition === "failed") facts.push(member.last_error);
     this.condition.textContent = shown(facts.join(", "));
-    this.owns.textContent = partitionsText(member.partitions.map(({ topic, partition }) => ({ topic: shown(topic), index: partition }))) || "–";
+    const partitions = partitionsText(member.partitions.map(({ topic, partition }) => ({ topic: shown(topic), index: partition })));
+    // What a real client believes is not known here: of it there is what the coordinator has assigned to it.
+    this.owns.textContent = !partitions ? "–" : isSimulated ? partitions : `${word("assignedByCoordinator")} ${partitions}`;
     const canAct = isSimulated && !hasEnded;
     const visible = {
       crash: !hasEnded, pause: canAct && condition === "running", resume: canAct && condition === "paused",
       leave: canAct && ["running", "paused"].includes(condition), slow: canAct && !member.slow_s, notSlow: canAct && member.slow_s > 0,
-      hold: !hasEnded && !rule, release: Boolean(rule), start: isSimulated && hasEnded, remove: isSimulated && hasEnded,
+      hold: !hasEnded && !rule && !isConsumer, release: Boolean(rule), start: isSimulated && hasEnded, remove: isSimulated && hasEnded,
       revive: !isSimulated && hasEnded,
     };
     const focused = document.activeElement;

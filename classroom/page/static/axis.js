@@ -9,6 +9,7 @@ class TimeAxis {
     this.times = [0]; this.units = [0];
     this.isToScale = false;
     this.nowAt = null;
+    this.followedAt = null;
     this.left = 0; this.scale = 1; this.origin = 0; this.width = 1; this.end = 1; this.tail = 0;
   }
 
@@ -51,6 +52,9 @@ class TimeAxis {
     this.end = Math.max(1, units[units.length - 1] + this.tail);
   }
 
+  /** The unit of the last event. */
+  get lastUnit() { return this.units[this.units.length - 1]; }
+
   /** Where what has not ended ends for the time being. */
   get openX() { return this.tail ? this.x(this.nowAt) : Infinity; }
 
@@ -62,8 +66,11 @@ class TimeAxis {
     this.origin = origin;
     if (this.width === width) return;
     this.width = Math.max(50, width);
-    if (isFirst) this.begin();
-    else this._clamp();
+    if (isFirst) {
+      this.begin();
+      // A moment that was chosen before there was any room comes into view now.
+      if (this.followedAt !== null) this.follow(this.followedAt);
+    } else this._clamp();
   }
 
   /** Show everything, if it is not too much; otherwise as much from the beginning as can be read. */
@@ -97,6 +104,7 @@ class TimeAxis {
 
   /** Move the window so that a time is visible, with some room around it. */
   follow(at) {
+    this.followedAt = at;
     const x = this.x(at), room = Math.min(60, this.width / 5);
     if (x > this.origin + this.width - room) this.left = this.unitOf(at) - (this.width * 0.4) / this.scale;
     else if (x < this.origin + room) this.left = this.unitOf(at) - (this.width * 0.6) / this.scale;

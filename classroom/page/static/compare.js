@@ -13,7 +13,7 @@ class ComparePicture {
 
   draw(surface) {
     const { pen } = surface, { axis } = this, pair = this.pair, head = look.size(20);
-    surface.contentHeight = head + look.size(380);
+    surface.contentHeight = head + look.size(pair.length < 2 ? 230 : 380);
     const longest = Math.max(...pair.map((each) => each.lastAt - each.beganAt), 1);
     if (this._longest !== longest) {
       this._longest = longest;
@@ -24,7 +24,7 @@ class ComparePicture {
     const isNew = axis.width === 1;
     axis.place(labelWidth(surface), surface.width - labelWidth(surface));
     if (isNew || !this._fitted) { axis.fit(); this._fitted = true; }
-    const height = Math.min(look.size(190), (surface.height - head) / 2);
+    const height = Math.min(look.size(190), pair.length < 2 ? surface.height - head - look.size(40) : (surface.height - head) / 2);
     pair.forEach((history, index) => this._history(pen, surface, history, head + index * height, height));
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);

@@ -71,7 +71,7 @@ class Detail {
     for (let next = index + 1; next < history.length && items.length < MAX_FOLLOWING; next++) {
       const isSame = cause !== null && key(next) === key(index);
       items.push(element("li", { className: isSame ? "same" : "" },
-        element("a", { href: `#event-${history.positions[next]}` }, `${sinceText(history.times[next] - history.times[index])}`),
+        element("a", { href: `#event-${history.positions[next]}` }, laterText(history.times[next] - history.times[index])),
         element("span", {}, ` ${history.sentenceOf(next)}${isSame ? ` (${word("sameCause")})` : ""}`)));
     }
     if (!items.length) items.push(element("li", {}, word("nothingFollowed")));

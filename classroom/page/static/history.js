@@ -114,10 +114,10 @@ class GroupHistory {
   phaseOf(member, index) {
     const position = this.positions[index], held = this.heldAt(member, position), step = this.stepAt(member, position);
     if (step) return `${step.state} · epoch ${step.epoch}`;
-    if (held) return `${held.api} held`;
-    if (this.states[index] === "PreparingRebalance") return "JoinGroup expected";
-    if (this.states[index] === "CompletingRebalance") return "SyncGroup expected";
-    return this._hasFetched(member, position) ? "assigned" : "SyncGroup expected";
+    if (held) return `${held.api} ${word("phaseHeld")}`;
+    if (this.states[index] === "PreparingRebalance") return `JoinGroup ${word("phaseExpected")}`;
+    if (this.states[index] === "CompletingRebalance") return `SyncGroup ${word("phaseExpected")}`;
+    return this._hasFetched(member, position) ? word("phaseAssigned") : `SyncGroup ${word("phaseExpected")}`;
   }
 
   /** Whether a member has sent SyncGroup in this generation, or needs not to: it was loaded with it, or took over. */

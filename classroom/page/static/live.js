@@ -2,6 +2,7 @@
 // Histories that are still being written: the one that is shown is followed, and new groups are added to the choice.
 
 const NEW_GROUPS_EVERY_MS = 1_000;
+const GROUP_WITHIN_MS = 5_000;
 const NARROW = 640;
 const TICK_EVERY_MS = 200;
 const TABLES_EVERY_MS = 1_000;
@@ -67,6 +68,7 @@ class Follower {
     this.live.title = word("toTheEnd");
     this.brokers = element("span", { className: "lost", id: "brokers", role: "status" });
     panel.onBrokers = (brokers) => this._showBrokers(brokers);
+    panel.onGroup = (group) => this._showGroup(group);
   }
 
   begin(wanted) {
@@ -206,6 +208,15 @@ class Follower {
 
   _showEnd() {
     this.live.setAttribute("aria-pressed", String(stage.cursor.index >= stage.history.length - 1));
+  }
+
+  /** Show a group by its name, once it has a history. */
+  async _showGroup(group) {
+    const find = () => this.source.runs.findIndex(({ name }) => name === group);
+    for (const end = performance.now() + GROUP_WITHIN_MS; find() < 0 && performance.now() < end; await later(NEW_GROUPS_EVERY_MS / 4)) await this._newGroups();
+    if (find() < 0) { this.said.textContent = `${word("noHistory")} ${shown(group)}`; return; }
+    await this.page.showRun(find());
+    document.querySelector("header .runs select").value = find();
   }
 
   /** Offer the groups that have come. */

@@ -3,7 +3,7 @@
 
 const LOST = new Set(["request lost", "response lost", "closed"]);
 
-/** The exchanges of a document, in the order of their times. */
+/** The exchanges of a document, in the order in which they were sent, or came where that is not known. */
 function readExchanges(document, strings, phrases) {
   const columns = document.exchanges;
   let at = 0;
@@ -11,15 +11,27 @@ function readExchanges(document, strings, phrases) {
     at += distance;
     const since = (name) => (columns[name][index] === null ? null : at + columns[name][index]);
     return {
-      at, arrivedAt: since("arrived"), lastAt: at + columns.last[index], answeredAt: since("answered"), sentAt: since("sent"),
-      receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
+      at: since("sent") ?? at, arrivedAt: since("arrived"), lastAt: at + columns.last[index], answeredAt: since("answered"),
+      closedAt: since("closed"), receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
       api: strings[columns.api[index]], error: strings[columns.error[index]], fate: strings[columns.fate[index]],
       reason: phrases[columns.reason[index]], count: columns.count[index],
       isHeldByRule: Boolean(columns.held[index]), isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
       generation: columns.generation[index], events: columns.events[index],
       request: columns.request[index] ?? "", response: columns.response[index] ?? "",
     };
-  });
+  }).sort((one, other) => one.at - other.at);
+}
+
+/** Where an exchange is marked: where it was sent; an answer that never came where it was lost, unless its request was late. */
+function markedAt({ at, arrivedAt, fate, closedAt, answeredAt }) {
+  if (fate === "closed") return Math.max(at, closedAt ?? at);
+  return fate === "response lost" && arrivedAt === at ? Math.max(at, answeredAt ?? at) : at;
+}
+
+/** The time of the last mark in a lane. */
+function lastMarkAt(history, lane) {
+  const exchanges = history.exchangesByLane.get(lane.number);
+  return exchanges.length ? markedAt(exchanges[exchanges.length - 1]) : -Infinity;
 }
 
 /** Whether a member's request went wrong: refused, lost, late, closed, or handled twice. */
@@ -33,7 +45,7 @@ function fateText(exchange) {
   return `${exchange.api}${times}: ${word(`fate ${fate}`)}${error}`;
 }
 
-/** Exchanges by the lane in which they are drawn: by member id, or by the client id of one that has none. */
+/** Exchanges by the lane in which they are drawn, in the order of their marks: by member id, or by the client id of one that has none. */
 function exchangesByLane(history) {
   const byMember = new Map(history.lanes.map((lane) => [lane.number, []])), byClient = groupedBy(history.lanes, (lane) => lane.client);
   const lanesOf = groupedBy(history.lanes, (lane) => lane.member);
@@ -42,6 +54,7 @@ function exchangesByLane(history) {
     const lane = lanes.find((each) => each.endedAt === null || exchange.at <= each.endedAt) ?? lanes[lanes.length - 1];
     if (lane) byMember.get(lane.number).push(exchange);
   }
+  for (const each of byMember.values()) each.sort((one, other) => markedAt(one) - markedAt(other));
   return byMember;
 }
 
@@ -50,15 +63,18 @@ function ruleHeldByLane(history) {
   const found = new Map();
   for (const [number, exchanges] of history.exchangesByLane) {
     const held = exchanges.filter(({ api, isHeldByRule }) => isHeldByRule && (api === "JoinGroup" || api === "SyncGroup"));
-    if (held.length) found.set(number, held.map((each) => ruleHeld(history, each)));
+    if (held.length) found.set(number, held.map((each) => ruleHeld(history, history.lanes[number], each)));
   }
   return found;
 }
 
-function ruleHeld(history, { api, member, at, answeredAt }) {
+/** It ends when the coordinator gets the request, and with its connection or its member: then nobody waits for an answer. */
+function ruleHeld(history, lane, { api, member, at, answeredAt, closedAt }) {
   const came = (history.heldByMember.get(member) ?? []).find((each) => each.api === api && each.beganAt >= at
     && (answeredAt === null || each.beganAt <= answeredAt));
-  return { api, beganAt: at, endedAt: came ? came.beganAt : answeredAt };
+  const ends = [came ? came.beganAt : answeredAt, closedAt, lane.endedAt !== null && lane.endedAt >= at ? lane.endedAt : null];
+  const known = ends.filter((each) => each !== null);
+  return { api, beganAt: at, endedAt: known.length ? Math.min(...known) : null };
 }
 
 /** The request of a lane that a fault rule holds at a time; undefined if it holds none. */
@@ -71,13 +87,13 @@ function ruleHeldText({ api, beganAt }, at) { return `${api}: ${word("heldByRule
 
 /** For each partition the times at which members believed that they owned it, with those members. */
 function readViews(history, document, strings) {
-  const columns = document.views, span = history._spanReader(columns), byPartition = new Map();
+  const columns = document.views, byPartition = new Map();
   columns.member.forEach((member, index) => {
-    const ends = span(index);
+    const [beganAt, began] = columns.from[index], [endedAt, ended] = columns.until[index] ?? [null, null];
     for (const [topic, partition] of columns.partitions[index]) {
       const label = `${strings[topic]}-${partition}`;
       if (!byPartition.has(label)) byPartition.set(label, []);
-      byPartition.get(label).push({ ...ends, member: strings[member] });
+      byPartition.get(label).push({ beganAt, began, endedAt, ended, member: strings[member] });
     }
   });
   return new Map([...byPartition].map(([label, views]) => [label, believers(views)]));
@@ -85,17 +101,24 @@ function readViews(history, document, strings) {
 
 /** Spans that overlap, as spans that follow each other, each with all members that believe. */
 function believers(views) {
-  const places = [...new Set(views.flatMap((each) => [each.began, each.ended ?? Infinity]))].sort((one, other) => one - other);
-  const times = new Map(views.flatMap((each) => [[each.began, each.beganAt], [each.ended ?? Infinity, each.endedAt]]));
+  const positions = new Map(views.flatMap((each) => [[each.beganAt, each.began], [each.endedAt ?? Infinity, each.ended]]));
+  const times = [...positions.keys()].sort((one, other) => one - other);
   const found = [];
-  for (let index = 0; index + 1 < places.length; index++) {
-    const began = places[index], ended = places[index + 1];
-    const members = [...new Set(views.filter((each) => each.began <= began && (each.ended ?? Infinity) >= ended).map((each) => each.member))];
+  for (let index = 0; index + 1 < times.length; index++) {
+    const beganAt = times[index], endedAt = times[index + 1];
+    const members = [...new Set(views.filter((each) => each.beganAt <= beganAt && (each.endedAt ?? Infinity) >= endedAt).map((each) => each.member))];
     if (members.length) {
-      found.push({ began, beganAt: times.get(began), ended: ended === Infinity ? null : ended, endedAt: times.get(ended), members });
+      found.push({ began: positions.get(beganAt), beganAt, ended: positions.get(endedAt), endedAt: endedAt === Infinity ? null : endedAt, members });
     }
   }
   return found;
+}
+
+/** The members that believe at a time, after the event at a position, that they own a partition. */
+function believersAt(history, label, at, position) {
+  const isPast = (time, after) => time < at || (time === at && after <= position);
+  const spans = history.views.get(label) ?? [];
+  return spans.find((each) => isPast(each.beganAt, each.began) && (each.endedAt === null || !isPast(each.endedAt, each.ended)))?.members ?? [];
 }
 
 /** The session deadlines of each member over time; null if there are none. */
@@ -129,10 +152,10 @@ function sessionsAt(history, index, at) {
 function drawExchanges(pen, stage, exchanges, top, row) {
   const { axis } = stage, [from, to] = axis.visible(), middle = Math.round(top + row / 2) + 0.5;
   let before = -Infinity;
-  for (let index = Math.max(0, lastUpTo(exchanges, from, (each) => each.at)); index < exchanges.length; index++) {
+  for (let index = Math.max(0, lastUpTo(exchanges, from, markedAt)); index < exchanges.length; index++) {
     const exchange = exchanges[index];
-    if (exchange.at > to) break;
-    const x = axis.x(exchange.at);
+    const markAt = markedAt(exchange), x = axis.x(markAt);
+    if (markAt > to) break;
     if (!isIncident(exchange)) {
       if (exchange.api === "Heartbeat" || exchange.api === "OffsetCommit") drawSeen(pen, x, axis.x(exchange.lastAt), middle);
       continue;
@@ -165,7 +188,7 @@ function drawIncident(pen, axis, exchange, x, middle, row) {
     line(pen, x - 3.5, end + 3.5, x + 3.5, end - 3.5);
   } else if (exchange.fate === "late" || exchange.fate === "repeated") {
     const end = Math.max(x + 4, axis.x(exchange.receivedAt ?? exchange.answeredAt ?? exchange.arrivedAt ?? exchange.at));
-    const start = axis.x(exchange.sentAt ?? exchange.at);
+    const start = axis.x(exchange.at);
     pen.setLineDash([4, 2]);
     line(pen, start, middle, end, middle - high);
     if (exchange.fate === "repeated") line(pen, start + 4, middle, end + 4, middle - high);

@@ -3,6 +3,7 @@
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 const UNITS_A_SECOND = 70;
+const SLIDER_STEPS = 10_000;
 
 class Scrubber {
   constructor(stage) {
@@ -12,9 +13,9 @@ class Scrubber {
     this.strip = new Surface(new StripPicture(stage), word("position"));
     this.strip.host.classList.add("strip");
     this.strip.host.tabIndex = -1;
-    this.slider = element("input", { type: "range", min: 0, max: 0, value: 0, step: 1, oninput: () => {
+    this.slider = element("input", { type: "range", min: 0, max: SLIDER_STEPS, value: 0, step: 1, oninput: () => {
       this.pause();
-      stage.goTo(Number(this.slider.value));
+      stage.goNearTime(stage.axis.timeOf((this.slider.value / SLIDER_STEPS) * stage.axis.lastUnit));
     } });
     this.slider.setAttribute("aria-label", word("position"));
     this.playButton = button(icon("play"), word("play"), () => this.toggle(), "play");
@@ -38,8 +39,8 @@ class Scrubber {
   /** Show the present moment. */
   show() {
     const { history, cursor } = this.stage, { index } = cursor;
-    this.slider.max = Math.max(0, history.length - 1);
-    this.slider.value = index;
+    // The same axis as that of the strip above it.
+    this.slider.value = Math.round(SLIDER_STEPS * Math.min(1, this.stage.axis.unitOf(cursor.at) / Math.max(1, this.stage.axis.lastUnit)));
     const text = `event-${history.positions[index]}, ${sinceText(history.times[index] - history.beganAt)}, ${history.states[index]}`;
     this.slider.setAttribute("aria-valuetext", text);
     this.time.textContent = `${sinceText(cursor.at - history.beganAt)} · ${index + 1}/${history.length}`;

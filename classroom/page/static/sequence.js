@@ -69,7 +69,7 @@ class SequencePicture {
     const { stage } = this, head = this._headHeight();
     const lane = y > head ? this.lanes[Math.floor((y - head + surface.scroll) / this.row)] : undefined;
     if (lane && x > stage.axis.origin) {
-      const near = stage.history.exchangesByLane.get(lane.number).find((each) => isIncident(each) && Math.abs(stage.axis.x(each.at) - x) < 6);
+      const near = stage.history.exchangesByLane.get(lane.number).find((each) => isIncident(each) && Math.abs(stage.axis.x(markedAt(each)) - x) < 6);
       if (near) return stage.selectExchange(near);
       for (const { span, left, right } of visibleSpans(stage.history.heldByMember.get(lane.member) ?? [], stage.axis)) {
         if (x >= left - 3 && x <= Math.max(right, left + 4) + 3) {
@@ -99,7 +99,7 @@ class SequencePicture {
   _visibleLanes(history, axis) {
     if (history.lanes.length <= 30) return history.lanes;
     const [from, to] = axis.visible();
-    return history.lanes.filter((lane) => lane.beganAt <= to && (lane.endedAt === null || lane.endedAt >= from));
+    return history.lanes.filter((lane) => lane.beganAt <= to && (lane.endedAt === null || Math.max(lane.endedAt, lastMarkAt(history, lane)) >= from));
   }
 
   _background(pen, surface) {
@@ -114,7 +114,12 @@ class SequencePicture {
     const { history, axis } = this.stage, middle = Math.round(top + this.row / 2) + 0.5;
     const left = Math.max(axis.x(lane.beganAt), axis.origin);
     const right = Math.min(lane.endedAt === null ? axis.openX : axis.x(lane.endedAt), axis.origin + axis.width);
-    if (right < axis.origin || left > axis.origin + axis.width) return;
+    if (left > axis.origin + axis.width) return;
+    if (right < axis.origin) {
+      // A member that was removed may go on to send requests.
+      drawExchanges(pen, this.stage, history.exchangesByLane.get(lane.number), top, this.row);
+      return;
+    }
     pen.strokeStyle = look.colors.line;
     pen.lineWidth = 1.5;
     line(pen, left, middle, right, middle);

@@ -76,10 +76,13 @@ class Stage {
   }
 
   /** To the event that is nearest to a place on the axis. */
-  goNear(x) {
-    const at = this.axis.timeAt(x), after = lastUpTo(this.history.times, at);
-    const [one, other] = [Math.max(0, after), Math.min(this.history.length - 1, after + 1)];
-    const isNearer = Math.abs(this.axis.x(this.history.times[other]) - x) < Math.abs(this.axis.x(this.history.times[one]) - x);
+  goNear(x) { this.goNearTime(this.axis.timeAt(x)); }
+
+  /** To the event that is nearest to a time, by the axis. */
+  goNearTime(at) {
+    const { axis, history } = this, after = lastUpTo(history.times, at), unit = axis.unitOf(at);
+    const [one, other] = [Math.max(0, after), Math.min(history.length - 1, after + 1)];
+    const isNearer = Math.abs(axis.unitOf(history.times[other]) - unit) < Math.abs(axis.unitOf(history.times[one]) - unit);
     this.goTo(isNearer ? other : one);
   }
 

@@ -88,7 +88,7 @@ class StatesPicture {
       byPhase.get(phase).push(lane);
     }
     const parts = [...byPhase].map(([phase, lanes]) => element("div", { className: "phase" },
-      element("h3", {}, `${phase} · ${lanes.length}`),
+      element("h2", {}, `${phase} · ${lanes.length}`),
       element("p", {}, ...lanes.slice(0, 60).map((lane) => {
         const chip = element("span", { className: "chip" }, lane.name);
         chip.style.setProperty("--owner", ownerColor(lane.number));

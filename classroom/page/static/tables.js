@@ -36,7 +36,7 @@ const TABLES = {
     headings: ({ history }) => ["partition", "owner", "assignedTo", ...(history.recorded.views ? ["believed"] : [])].map(word),
     rows({ history, cursor }) {
       const position = history.positions[cursor.index];
-      const believed = (row) => history.spanAt(history.views.get(row.label) ?? [], position)?.members ?? [];
+      const believed = (row) => believersAt(history, row.label, cursor.at, position);
       return history.rows.map((row) => [row, history.spanAt(row.spans, position)]).filter(([, span]) => span).map(([row, span]) => [
         row.label, span.owners.map((each) => history.nameOf(each)).join(", ") || word("noOwner"),
         span.assigned.map((each) => history.nameOf(each)).join(", ") || word("none"),

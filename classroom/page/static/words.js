@@ -45,6 +45,7 @@ const WORDS = {
     longest_gap_ms: "Longest time without an owner", moved_partitions: "Partitions that moved", commits: "Commits",
     groupEpoch: "Group epoch", revoked: "its owner has to give it up", revoking: "UNREVOKED_PARTITIONS", waiting: "UNRELEASED_PARTITIONS", reconciling: "target not reached",
     unowned: "partitions without an owner", needsTwo: "Open two stores to compare them: regroup view A.db B.db",
+    phaseHeld: "held", phaseExpected: "expected", phaseAssigned: "assigned",
     actions: "Actions", difference: "Difference",
     keyPlay: "play or pause", keyStep: "step back, step", keyEnds: "first event, last event",
     keyDeadline: "next deadline (with Shift: previous)", keyRebalance: "next rebalance (with Shift: previous)",
@@ -94,6 +95,7 @@ const WORDS = {
     longest_gap_ms: "最长的无人拥有时间", moved_partitions: "更换拥有者的分区次数", commits: "提交次数",
     groupEpoch: "Group epoch", revoked: "拥有者须交出", revoking: "UNREVOKED_PARTITIONS", waiting: "UNRELEASED_PARTITIONS", reconciling: "尚未到达目标分配",
     unowned: "无人拥有的分区", needsTwo: "打开两个 store 才能对比：regroup view A.db B.db",
+    phaseHeld: "挂起", phaseExpected: "待发送", phaseAssigned: "已分配",
     actions: "操作", difference: "差值",
     keyPlay: "播放或暂停", keyStep: "后退、前进一步", keyEnds: "第一个、最后一个事件",
     keyDeadline: "下一个到期（加 Shift：上一个）", keyRebalance: "下一次 rebalance（加 Shift：上一次）",
@@ -116,6 +118,12 @@ function durationText(milliseconds) {
   if (ms % 86_400_000 === 0) return ms === 86_400_000 ? "1 day" : `${ms / 86_400_000} days`;
   if (ms >= 600_000 && ms % 60_000 === 0) return `${ms / 60_000} min`;
   return `${ms / 1000} s`;
+}
+
+/** How long after another time: after 3.001 s. */
+function laterText(milliseconds) {
+  const seconds = `${(milliseconds / 1000).toFixed(3)} s`;
+  return language === "zh" ? `${seconds} 后` : `after ${seconds}`;
 }
 
 /** A time that runs, with as many digits as a glance needs: 15.8 min, 20.1 s, 300 ms. */

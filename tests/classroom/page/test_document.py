@@ -109,6 +109,14 @@ def _merged(first: dict[str, Any], rest: dict[str, Any], cut: int) -> set[tuple[
     return kept | set(ownership_of(rest))
 
 
+def test_topics_of_a_step_of_a_member_have_their_names() -> None:
+    timeline = timeline_of(GROUP_ID, random_history(3))
+    texts = zip((moment.type for moment in timeline.moments), document_of(timeline)["moments"]["event"], strict=True)
+    topics = {topic for kind, text in texts if kind == "member-reconciled" for topic in json.loads(text)["assigned"]}
+    assert topics
+    assert topics <= {f"{name} {topic_id}" for topic_id, name in timeline.topic_names.items()}
+
+
 def test_events_are_json_with_decoded_subscriptions_and_assignments() -> None:
     timeline = timeline_of("lab", scenario_history("slow-member-delays-the-rebalance"))
     document = document_of(timeline)

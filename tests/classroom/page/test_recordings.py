@@ -1,18 +1,22 @@
 """What was recorded beside the events, in the document of the page."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.classroom.page import recordings
 from regroup.classroom.page.document import encoded_document
+from regroup.classroom.page.event_json import readable_message
 from regroup.classroom.page.recordings import session_spans
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator.events import MemberSynced
-from tests.classroom.page.reading import running_sessions, spans_of, strings_of, whole
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
+from tests.classroom.page.reading import running_sessions, strings_of, whole
 from tests.classroom.recorded.recordings import timeline
 
 SCENARIOS = ["zombie-commits-after-removal", "partition-of-one-member", "lost-syncgroup-response"]
@@ -40,7 +44,12 @@ def test_exchanges_and_views_are_whole(name: str) -> None:
         assert strings_of(document, columns["fate"]) == [each.fate for each in shown.exchanges]
         assert columns["events"] == [list(each.events) for each in shown.exchanges]
         assert strings_of(document, views["member"]) == [each.member_id for each in shown.views]
-        assert [began for began, _ in spans_of(views)] == [each.began.position for each in shown.views]
+        assert [tuple(each) for each in views["from"]] == [
+            (each.began.at_ms, each.began.position) for each in shown.views
+        ]
+        assert [each and each[0] for each in views["until"]] == [
+            each.ended and each.ended.at_ms for each in shown.views
+        ]
 
 
 def test_a_page_says_what_was_not_recorded() -> None:
@@ -55,6 +64,31 @@ def test_a_page_says_what_was_not_recorded() -> None:
         "missing": ["session clocks", "lost messages", "refused requests", "the members' own views"],
     }
     assert document_of(bare)["sessions"] is None
+
+
+def test_a_member_believes_until_it_learns_better() -> None:
+    """Between two events: the time of the event before, at which the member was still an owner, is not the end."""
+    shown = timeline("partition-of-one-member")
+    view = next(each for each in shown.views if each.client_id == "ben" and each.ended)
+    assert view.ended is not None
+    before = view.ended.position
+    after = next(each.position for each in shown.moments if each.position > before)
+    assert view in [*shown.views_at(before)]
+    assert view not in [*shown.views_at(after)]
+
+
+def test_a_connection_that_was_closed_has_its_time() -> None:
+    shown = timeline("partition-of-one-member")
+    first, *rest = shown.exchanges
+    closed = replace(first, answered_at_ms=None, closed_at_ms=first.at_ms + 700)
+    columns = document_of(replace(shown, exchanges=(closed, *rest)))["exchanges"]
+    assert columns["closed"][:2] == [700, None]
+
+
+def test_subscriptions_in_messages_are_decoded() -> None:
+    assigned = encode_assignment(Assignment(version=3, partitions=(TopicPartition("orders", 1),)))
+    message = {"assignment": b64encode(assigned).decode(), "metadata": "not base64!"}
+    assert readable_message({"a": [message]}) == {"a": [{"assignment": {"orders": [1]}, "metadata": "not base64!"}]}
 
 
 def test_messages_stand_beside_their_exchanges() -> None:

@@ -94,6 +94,7 @@ def test_a_request_without_a_response_has_a_fate_and_a_reason(closed: str, fault
     script.exchange(join(), closed=closed, fault=fault)
     (only,) = script.exchanges()
     assert (only.fate, only.answered_at_ms, only.error) == (fate, None, "")
+    assert (only.closed_at_ms is not None) is bool(closed)
     assert only.reason == (closed or f"fault rule: {fault}")
 
 
