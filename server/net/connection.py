@@ -122,7 +122,7 @@ class Connection(asyncio.Protocol):
         if self._work is not None:
             self._work.cancel()
         current, self._current = self._current, None
-        self._pipeline.drop_all()
+        self._drop_pipeline("the connection was lost")
         self._record_close("the connection was lost")
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
@@ -225,8 +225,9 @@ class Connection(asyncio.Protocol):
         if count:
             recorder.repeat(row, count)
 
-    def _record_answer(self, response: bytes | bytearray | None) -> None:
-        row, self._row = self._row, None
+    def _record_answer(self, row: ExchangeRow | None, response: bytes | bytearray | None) -> None:
+        if row is self._row:
+            self._row = None
         if row is not None and self._recorder is not None:
             self._last_row = self._recorder.answer(row, response, self._last_row)
 
@@ -305,10 +306,18 @@ class Connection(asyncio.Protocol):
         return exchange is self._current or exchange.is_queued
 
     def _continue_before_response(self, exchange: Exchange) -> None:
-        """Let the next request be handled before this one is answered, unless something looks at single requests."""
-        if exchange is self._current and not exchange.is_answered and self._recorder is None and not self._broker.gate:
+        """Let the next request be handled before this one is answered, unless a gate decides about single requests."""
+        if exchange is self._current and not exchange.is_answered and self._broker.gate is None:
             self._pipeline.add(exchange)
+            self._row = None
             self._end(exchange)
+
+    def _drop_pipeline(self, reason: str) -> None:
+        if self._recorder is not None:
+            for exchange in self._pipeline:
+                if exchange.row is not None:
+                    self._recorder.close(exchange.row, reason)
+        self._pipeline.drop_all()
 
     def _run(self, exchange: Exchange, turns: Turns) -> None:
         """Run work for the current request in turns; it is cancelled when the connection ends."""
@@ -339,7 +348,7 @@ class Connection(asyncio.Protocol):
         for observe in self._broker.observers:
             observe(exchange, response)
         if response is None:
-            self._record_answer(None)
+            self._record_answer(exchange.row, None)
             self._end(exchange)
         else:
             self._encode(exchange, response)
@@ -377,7 +386,7 @@ class Connection(asyncio.Protocol):
             self._add_in_order(exchange, sent)
             return
         self._responses.add(sent)
-        self._record_answer(sent)
+        self._record_answer(exchange.row, sent)
         if exchange.still_valid is not None:
             self._cache(exchange, exchange.still_valid, frame)
         if exchange.close_behind:
@@ -389,11 +398,13 @@ class Connection(asyncio.Protocol):
         exchange.frame = frame
         if not exchange.is_queued:
             self._pipeline.add(exchange)
+            self._row = None
         for ready in self._pipeline.take_ready():
             assert ready.frame is not None
             self._responses.add(ready.frame)
+            self._record_answer(ready.row, ready.frame)
             if ready.close_behind:
-                self._pipeline.drop_all()
+                self._drop_pipeline(ready.close_behind)
                 self._close(ready.close_behind)
         if self._end_reason is not None and not self._pipeline:
             self._close(self._end_reason)
@@ -425,7 +436,7 @@ class Connection(asyncio.Protocol):
     def _close_unanswered(self, exchange: Exchange, reason: str) -> None:
         if self._is_open(exchange):
             self._current = None
-            self._pipeline.drop_all()
+            self._drop_pipeline(reason)
             self._close(reason)
 
     def _respond_with_supported_versions(self, header: RequestHeader) -> None:
@@ -435,7 +446,7 @@ class Connection(asyncio.Protocol):
         body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[entry])
         response = encode_response(header.api_key, 0, header.correlation_id, body)
         self._responses.add(response)
-        self._record_answer(response)
+        self._record_answer(self._row, response)
 
     def _flush(self) -> None:
         """Write as many responses as the transport takes. If the connection is to be closed behind the last response,
