@@ -3,15 +3,15 @@
 from functools import lru_cache
 
 from regroup.lab.plan.scenario_files import scenario
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.storage.records import Record
+from tests.lab.classic_plans import draw_classic_plan
 
 
 @lru_cache(maxsize=16)
 def drawn_history(seed: int, *, minutes: int = 10) -> tuple[Record, ...]:
     """The records of a run of the lab that this seed draws."""
-    return play(draw_plan(seed, duration_ms=minutes * 60_000), check_invariants=False).records
+    return play(draw_classic_plan(seed, duration_ms=minutes * 60_000), check_invariants=False).records
 
 
 @lru_cache(maxsize=16)

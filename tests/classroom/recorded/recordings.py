@@ -9,7 +9,6 @@ from regroup.classroom.recorded.exchanges import timeline_exchanges
 from regroup.classroom.timeline import GroupTimeline, TimelineExchange
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.scenario_files import scenario
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.protocol.frames import encode_response
 from regroup.protocol.message import Message
@@ -17,6 +16,7 @@ from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.observations import Observation, read_observations
 from regroup.storage.memory import MemoryStore
+from tests.lab.classic_plans import draw_classic_plan
 from tests.server.recording.frames import HOST, frame
 
 CONNECTION = "0-1@1"
@@ -74,7 +74,7 @@ def joined(member_id: str, error_code: int = 0) -> JoinGroupResponse:
 @lru_cache(maxsize=32)
 def recorded_run(what: str | int) -> MemoryStore:
     """The store of a scenario, or of the run that a seed draws, with everything that the lab can record."""
-    plan = scenario(what) if isinstance(what, str) else draw_plan(what)
+    plan = scenario(what) if isinstance(what, str) else draw_classic_plan(what)
     return recorded(plan)
 
 

@@ -15,7 +15,6 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
 from regroup.lab.plan.scenario_files import scenario
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.storage.memory import MemoryStore
@@ -23,6 +22,7 @@ from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import append_history
 from regroup.testing import Emulator
 from tests.classroom.recorded.recordings import recorded_run, timeline
+from tests.lab.classic_plans import draw_classic_plan
 from tests.testing.conftest import stable_pair
 
 RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-commits-after-removal", 4, 7, 20, 26, 54)
@@ -39,12 +39,7 @@ def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str | int
 
 @pytest.mark.slow
 def test_removals_in_many_drawn_runs_are_at_their_derived_deadlines() -> None:
-    seeds = [seed for seed in range(100, 160) if has_classic_members_only(seed)]
-    assert sum(len(check_expiries(timeline(seed))) for seed in seeds) > 50
-
-
-def has_classic_members_only(seed: int) -> bool:
-    return all(member.protocol == "classic" for member in draw_plan(seed).members.values())
+    assert sum(len(check_expiries(timeline(seed))) for seed in range(100, 160)) > 50
 
 
 def check_expiries(history: GroupTimeline) -> list[int]:
@@ -95,7 +90,7 @@ def test_the_deadlines_at_every_event_are_those_of_the_coordinator(
     what: str | int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, store = CoordinatorLog(monkeypatch), MemoryStore()
-    plan = scenario(what) if isinstance(what, str) else draw_plan(what)
+    plan = scenario(what) if isinstance(what, str) else draw_classic_plan(what)
     play(plan, check_invariants=False, open_store=store.open, record=True)
     history = asyncio.run(read_timelines(store, ["lab"]))["lab"]
     clocks, compared = SessionClocks(history), 0

@@ -61,7 +61,7 @@ def test_without_faults_no_partition_has_two_owners() -> None:
     assert disputes(timeline("rebalance-storm").views) == ()
 
 
-@pytest.mark.parametrize("what", ["first-join", "rolling-restart-static", 4])
+@pytest.mark.parametrize("what", ["first-join", "rolling-restart-static", 9])
 def test_the_views_of_one_member_follow_one_another(what: str | int) -> None:
     views = timeline(what).views
     assert views

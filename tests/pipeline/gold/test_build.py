@@ -16,7 +16,6 @@ from regroup.coordinator.serialization import group_as_json
 from regroup.coordinator.verification import GroupsVerifier
 from regroup.lab.checker.checker import MAX_VIOLATIONS
 from regroup.lab.search.seed_run import plant_bug
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.runner import events_table
 from regroup.pipeline.gold import build
@@ -27,6 +26,7 @@ from regroup.pipeline.gold.violations import SENTENCES, find_violations
 from regroup.pipeline.locations.location import location_of
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
+from tests.lab.classic_plans import draw_classic_plan
 from tests.pipeline.histories import crash_history
 
 
@@ -67,7 +67,7 @@ def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug
 ) -> None:
     """The events are folded with the planted bug, as the lab's checker does, since some bugs are in the fold."""
     with plant_bug(bug):
-        outcome = play(draw_plan(2))
+        outcome = play(draw_classic_plan(2))
         tables = fold_in_process(spark, outcome.records, tmp_path)
     rows = find_violations(*tables).collect()
     found = sorted((row.position, row.sentence) for row in rows)

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import decode_event, encode_event, group_as_json
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.gold.tables import TABLES
 from regroup.protocol.consumer.subscription import decode_subscription, encode_subscription
 from regroup.storage.records import Record
 from tests.coordinator.consumer.migration.migration_harness import LOWER, UPPER, MigrationHarness
+from tests.lab.classic_plans import draw_classic_plan
 from tests.pipeline.histories import GROUP_ID, all_rows, crash_history, rows_of_table
 
 ASSIGNORS = ("range", "cooperative-sticky")
@@ -97,7 +97,7 @@ def test_joined_left_and_removed_members_add_up_to_the_members_of_each_generatio
 def test_every_column_of_every_table_has_a_value_in_some_row_and_no_row_has_other_columns() -> None:
     filled: dict[str, set[str]] = defaultdict(set)
     damaged, racks = with_damage(crash_history("range", 7)), with_racks(crash_history("range", 7))
-    for records in [*(play(draw_plan(seed)).records for seed in (1, 2, 3, 22)), damaged, racks]:
+    for records in [*(play(draw_classic_plan(seed)).records for seed in (1, 2, 3, 22)), damaged, racks]:
         rows = all_rows(records)
         for name in {table for table, _ in rows}:
             for row in rows_of_table(rows, name):
@@ -147,7 +147,7 @@ def test_a_command_of_which_an_event_cannot_be_folded_has_no_end(damaged: str, i
 
 def test_without_any_one_event_the_rest_is_folded_up_to_the_first_that_does_not_fit() -> None:
     """Some of these events can be folded, and only the rows of the tables cannot be built."""
-    records = play(draw_plan(1)).records
+    records = play(draw_classic_plan(1)).records
     folds = [fold_without(records, missing) for missing in records]
     assert {is_complete for is_complete, _ in folds} == {True, False}
     assert all(in_table == expected for _, (in_table, expected) in folds)
@@ -169,7 +169,7 @@ def fold_without(records: Sequence[Record], missing: Record) -> tuple[bool, tupl
 
 
 def test_an_event_of_a_wrong_type_is_a_fold_error_where_a_later_event_does_not_fit() -> None:
-    records = list(play(draw_plan(1)).records)
+    records = list(play(draw_classic_plan(1)).records)
     place = next(number for number, record in enumerate(records) if record.type == "member-joined")
     joined = json.loads(records[place].payload)
     pending = {key: joined[key] for key in ("at_ms", "member_id")} | {"client_id": "", "session_timeout_ms": 10_000}
@@ -183,7 +183,7 @@ def test_an_event_of_a_wrong_type_is_a_fold_error_where_a_later_event_does_not_f
 
 def test_an_assigned_partition_is_in_sync_until_its_owner_sends_sync_group() -> None:
     """The topic grows, the next generation assigns the new partition to ben, and he syncs a millisecond later."""
-    records = play(draw_plan(3)).records
+    records = play(draw_classic_plan(3)).records
     grown, rejoined, started, stable, synced = (records[position - 1].at_ms for position in (23, 25, 29, 32, 33))
     assert stable < synced
     gaps = [row for row in table_rows(records, "gaps") if row["partition"] == 5]

@@ -11,10 +11,10 @@ import pytest
 from regroup.coordinator import events as e
 from regroup.coordinator.group import CommittedOffset
 from regroup.coordinator.serialization import encode_event
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.gold.tables import TABLES
 from regroup.storage.records import Record
+from tests.lab.classic_plans import draw_classic_plan
 from tests.pipeline.gold import recount
 from tests.pipeline.histories import GROUP_ID, all_rows, crash_history, rows_of_table
 
@@ -49,7 +49,7 @@ def offsets(numbers: dict[int, int]) -> dict[str, dict[int, CommittedOffset]]:
 
 
 HISTORIES = {
-    **{f"swarm-{seed}": lambda seed=seed: play(draw_plan(seed)).records for seed in range(1, 31)},
+    **{f"swarm-{seed}": lambda seed=seed: play(draw_classic_plan(seed)).records for seed in range(1, 31)},
     **{each: lambda each=each: crash_history(each, 5) for each in ("range", "cooperative-sticky")},
     "commits": lambda: with_late_and_transactional_commits(crash_history("range", 5)),
 }
