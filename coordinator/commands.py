@@ -187,7 +187,8 @@ class DeadlineKind(StrEnum):
     REVOCATION = "revocation"
     """A member of the consumer protocol was asked to give up partitions: its rebalance timeout."""
     CLASSIC_JOIN = "classic-join"
-    """A member of the classic protocol in a group of the consumer protocol was told to send JoinGroup."""
+    """A member of the classic protocol in a group of the consumer protocol got REBALANCE_IN_PROGRESS, and has to send
+    JoinGroup."""
     CLASSIC_SYNC = "classic-sync"
     """Such a member has joined, and has yet to send SyncGroup."""
     JOIN_PHASE = "join-phase"

@@ -111,7 +111,7 @@ class ConsumerMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     revocation_deadline_ms: int | None = None
     """When it is removed unless it has given them up. A member of the classic protocol has `join_deadline_ms`."""
     join_deadline_ms: int | None = None
-    """When a member of the classic protocol is removed unless it sends JoinGroup: it was told to."""
+    """When a member of the classic protocol is removed unless it sends JoinGroup, after REBALANCE_IN_PROGRESS."""
     sync_deadline_ms: int | None = None
     """When a member of the classic protocol is removed unless it sends SyncGroup: its JoinGroup was answered."""
 

@@ -75,7 +75,7 @@ def has_nothing_outside_target(consumer: ConsumerGroup, member: ConsumerMember) 
 def only_members_that_revoke_have_pending_partitions(group: Group) -> bool:
     """A member has partitions pending revocation only while it is asked to give them up, and then a deadline.
 
-    A member of the classic protocol has one to join instead, once it was told to.
+    A member of the classic protocol has a deadline to join instead, once a response has required that.
     """
     for member in consumer_of(group).members.values():
         revokes = member.state is ReconciliationState.UNREVOKED_PARTITIONS

@@ -71,7 +71,7 @@ class BrokerHandle(Protocol):
 
 class Connection(asyncio.Protocol):
     """The server's side of one connection. It handles one request at a time, as Kafka does: the others wait until that
-    one has its response."""
+    one has its response. Only behind commits of offsets may the next ones be decided before it (`Pipeline`)."""
 
     def __init__(self, broker: BrokerHandle, name: str) -> None:
         self.name = name

@@ -17,7 +17,7 @@ class Exchange:
 
     One of `respond`, `finish_without_response` and `close_connection` is called for each exchange, now or later.
     Further calls, and calls after the client has disconnected, have no effect. Until then the connection handles no
-    other request.
+    other request, unless `allow_next` is called.
     """
 
     __slots__ = (

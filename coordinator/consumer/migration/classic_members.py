@@ -263,7 +263,7 @@ def refuse_classic_request(decision: DecisionBuilder, command: SyncGroup | Heart
 
 
 def request_rejoin(decision: DecisionBuilder, member: ConsumerMember) -> None:
-    """The member has its rebalance timeout for it, from the first time that it is told."""
+    """The member has its rebalance timeout for it, from the first REBALANCE_IN_PROGRESS on."""
     if member.join_deadline_ms is None:
         join_deadline_ms = decision.at_ms + member.profile.rebalance_timeout_ms
         decision.apply(RejoinRequested, member_id=member.member_id, join_deadline_ms=join_deadline_ms)

@@ -71,7 +71,7 @@ class ClassicMemberSynced(Event, frozen=True, kw_only=True):
 
 
 class RejoinRequested(Event, frozen=True, kw_only=True):
-    """A member of the classic protocol was told that a rebalance is in progress, so that it sends JoinGroup."""
+    """A member of the classic protocol got REBALANCE_IN_PROGRESS, so that it sends JoinGroup."""
 
     member_id: MemberId
     join_deadline_ms: int
