@@ -45,7 +45,7 @@ HEARTBEATS_PER_S: Final = 10_000
 SHORTEST_INTERVAL_S: Final = 0.05
 CONNECTIONS: Final = 16
 UNCHANGED_S: Final = 2.0
-TIMEOUT_S: Final = 300
+TIMEOUT_S: Final = 120
 
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
@@ -76,15 +76,21 @@ def server_commands(folder: Path, *, alone: bool) -> dict[str, list[str]]:
     return {"regroup": regroup} if alone else {"regroup": regroup, "kafka": kafka}
 
 
-async def prepare(server: Server, partitions: int) -> None:
-    """Create the topics of the consumers, with so many partitions together. Wait until the coordinator has loaded."""
+async def find_coordinator(server: Server) -> None:
+    """Kafka creates the topic for offsets when a coordinator is looked up."""
+    connection = await ClientConnection.open(server.host, server.port)
+    await connection.send(FindCoordinatorRequest(key="bench"), 3)
+    await connection.close()
+
+
+async def create_topics(server: Server, partitions: int) -> None:
+    """Create the topics of the consumers, with so many partitions together."""
     connection = await ClientConnection.open(server.host, server.port)
     await connection.send(DeleteTopicsRequest(topic_names=[*TOPICS], timeout_ms=60_000), 5)
     await asyncio.sleep(1)
     for name in TOPICS:
         topic = CreatableTopic(name=name, num_partitions=partitions // len(TOPICS), replication_factor=1)
         await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5)
-    await connection.send(FindCoordinatorRequest(key="bench"), 3)
     await connection.close()
     await asyncio.sleep(1 + partitions / 1_000)  # Kafka makes the logs after its answer
 
@@ -144,7 +150,7 @@ async def measure(
 async def measure_rounds(servers: dict[str, Server], protocol: str, count: int, runs: int) -> None:
     if protocol == "consumer":
         for server in servers.values():
-            await prepare(server, count)
+            await create_topics(server, count)
     rounds = []
     for run in range(runs + 1):
         order = sorted(servers, reverse=bool(run % 2))
@@ -193,6 +199,8 @@ async def measure_all(servers: dict[str, Server], options: argparse.Namespace) -
         f"{'protocol':9}{'members':>7}  {'':11}{'server':9}{'exchanges':>9}{'seconds':>9}"
         f"{'server CPU s':>14}{'client CPU s':>14}"
     )
+    for server in servers.values():
+        await find_coordinator(server)
     for protocol in options.protocol:
         for count in options.members:
             await measure_rounds(servers, protocol, count, options.runs)
