@@ -101,9 +101,17 @@ class EventStore(ABC):
 
     @abstractmethod
     async def trim(self, before: int) -> int:
-        """Delete the records with a lower position than `before`, and the cuts after which records are then missing.
+        """Let the history begin at `before`: earlier records and the cuts before them can no longer be read.
 
-        Returns how many records were deleted. Raises SnapshotMissing if no cut covers them.
+        Returns how many records were trimmed. Their space is free once `delete_trimmed` has deleted them. Raises
+        SnapshotMissing if no cut covers them.
+        """
+
+    @abstractmethod
+    async def delete_trimmed(self) -> bool:
+        """Delete a portion of the records that were trimmed; returns whether there may be more.
+
+        A commit beside it waits for one portion at most. After a crash the next call goes on.
         """
 
     @abstractmethod
