@@ -146,7 +146,7 @@ class SqliteStore(EventStore):
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
         async with self._exclusive():
             cut = await self._newest_cut(_MAX_POSITION if at is None else at)
-            return cut, await self._rows(Snapshot, sql.NEWEST_SNAPSHOTS, (cut,))
+            return cut, await self._rows(Snapshot, *sql.select_newest_snapshots(cut))
 
     async def cuts(self) -> list[int]:
         async with self._exclusive():
