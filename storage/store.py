@@ -8,12 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
-from regroup.storage.errors import CoordinatorFenced, EventNumberConflict
+from regroup.storage.errors import CoordinatorFenced, EventNumberConflict, PositionTrimmed
 from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
 
 __all__ = ["AnyGroup", "ANY_GROUP", "EventStore", "follow"]
+
+
+Value = TypeVar("Value")
 
 
 class AnyGroup(Enum):
@@ -191,6 +194,22 @@ async def follow(store: EventStore, *, after: int = 0, pause: Callable[[], Await
             after = record.position
             yield record
         await pause()
+
+
+async def again_if_trimmed(read: Callable[[], Awaitable[Value]]) -> Value:
+    """The result of `read`, which is called a second time if records were trimmed while it read them.
+
+    Raises PositionTrimmed if the second call does.
+    """
+    try:
+        return await read()
+    except PositionTrimmed:
+        return await read()
+
+
+def trimmed_text(trimmed_through: int) -> str:
+    """Where a history begins, to be added to a sentence; empty if nothing was trimmed."""
+    return f"; the events up to position {trimmed_through} have been trimmed" if trimmed_through else ""
 
 
 _NO_HEAD: Final = Head(event_number=0, coordinator_epoch=0, position=0)

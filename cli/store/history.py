@@ -28,7 +28,7 @@ from regroup.server.history.upkeep import PORTIONS_PER_CHECKPOINT
 from regroup.server.history.verify_store import VerificationResult, verify_store
 from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
-from regroup.storage.store import EventStore
+from regroup.storage.store import EventStore, again_if_trimmed, trimmed_text
 
 MAX_SHOWN_VIOLATIONS: Final = 20
 
@@ -55,7 +55,7 @@ async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group]]:
         first, last = store.trimmed_through, store.last_position
         at = last if args.at is None else args.at
         if not first <= at <= last:
-            raise CannotRun(f"unknown position {at}; the store holds {first} to {last}")
+            raise CannotRun(f"unknown position {at}; the store holds {first} to {last}{trimmed_text(first)}")
         groups = await load_groups(store, until=at)
         times = [record.at_ms async for record in store.read(after=max(at - 1, first), until=at)]
     shown = [group for name, group in sorted(groups.items()) if args.group in (None, name)]
@@ -80,7 +80,7 @@ def run_verify(args: Namespace) -> int:
 async def verify(path: Path) -> VerificationResult:
     with ProgressReporter() as report:
         async with await open_store_to_read(path) as store:
-            return await verify_store(store, partial(report, "folding"))
+            return await again_if_trimmed(partial(verify_store, store, partial(report, "folding")))
 
 
 def print_violations(violations: Sequence[Violation], store: Path) -> None:
