@@ -23,6 +23,7 @@ from regroup.storage.sqlite.files import translate_sqlite_errors
 from regroup.storage.sqlite.open_files import OpenFiles
 from regroup.storage.sqlite.rows import GroupHead, Number, Positions, Row, Value, read_rows
 from regroup.storage.sqlite.schema import OPEN_WRITER
+from regroup.storage.sqlite.trimming import HistoryTrimmer
 from regroup.storage.sqlite.writer_lock import WriterLock
 from regroup.storage.store import (
     ANY_GROUP,
@@ -50,6 +51,7 @@ class SqliteStore(EventStore):
         """The files that are compared after each commit; None until the first write."""
         self._exchanges = BlockTable(path, connection, "exchanges", "recorded exchanges")
         self._observations = BlockTable(path, connection, "observations", "observations")
+        self._trimmer = HistoryTrimmer(path, connection)
         self._is_closed = False
         # All callers share one connection, and none may read in the middle of another's transaction.
         self._mutex = asyncio.Lock()
@@ -144,7 +146,7 @@ class SqliteStore(EventStore):
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
         async with self._exclusive():
             cut = await self._newest_cut(_MAX_POSITION if at is None else at)
-            return cut, await self._rows(Snapshot, sql.NEWEST_SNAPSHOTS, (cut,))
+            return cut, await self._rows(Snapshot, *sql.select_newest_snapshots(cut))
 
     async def cuts(self) -> list[int]:
         async with self._exclusive():
@@ -158,13 +160,14 @@ class SqliteStore(EventStore):
                 raise SnapshotMissing(before, covered)
             count = max(0, through - self._trimmed_through)
             if count:
-                await self._connection.execute(sql.SAVE_TRIMMED_HEADS, (through,))
-                await self._connection.execute("DELETE FROM events WHERE position <= ?", (through,))
-                await self._connection.execute(sql.SET_COUNTER, (through, "trimmed_through"))
-                await self._connection.execute("DELETE FROM cuts WHERE position < ?", (through,))
-                await self._connection.execute(sql.DELETE_OLD_SNAPSHOTS)
+                heads = (await self._loaded_heads()).heads
+                await self._trimmer.begin_after(through, heads, trimmed_through=self._trimmed_through)
         self._trimmed_through += count
         return count
+
+    async def delete_trimmed(self) -> bool:
+        async with self._writing():
+            return await self._trimmer.delete_portion(self._trimmed_through)
 
     async def put_value(self, name: str, value: bytes) -> None:
         async with self._transaction():
