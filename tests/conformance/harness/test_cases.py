@@ -9,8 +9,14 @@ from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.stories import CASES
 
-CATALOGUE = Path(__file__).parents[2] / "coordinator" / "behaviours.jsonl"
-BEHAVIOURS = {each["id"]: each["importance"] for each in map(json.loads, CATALOGUE.read_text("utf-8").splitlines())}
+CATALOGUES = [
+    Path(__file__).parents[2] / "coordinator" / name for name in ("behaviours.jsonl", "consumer-behaviours.jsonl")
+]
+BEHAVIOURS = {
+    each["id"]: each["importance"]
+    for catalogue in CATALOGUES
+    for each in map(json.loads, catalogue.read_text("utf-8").splitlines())
+}
 
 
 def test_every_behaviour_has_a_story_or_a_reason_why_it_is_not_observable() -> None:
