@@ -207,6 +207,10 @@ class ConformanceTarget:
         """The value of a setting that is an integer, or Kafka's default if the broker did not report it."""
         return int(self.settings.get(name, KAFKA_DEFAULTS[name]))
 
+    def topic_ids_in_order(self) -> list[bytes]:
+        """The ids of the topics in the order of their creation; empty for a broker that is older than topic ids."""
+        return [self.topic_ids[name] for name in TOPICS if name in self.topic_ids]
+
     async def _offered_versions(self, connection: ClientConnection) -> dict[str, range]:
         """The versions that the broker advertises and the codec supports, by API."""
         response = response_as(ApiVersionsResponse, await connection.send(ApiVersionsRequest(), 0))

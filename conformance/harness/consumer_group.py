@@ -102,8 +102,9 @@ class HeartbeatFields(TypedDict, total=False):
     rack_id: str | None
     rebalance_timeout_ms: int
     group_id: str
-    version: int
+    version: int | None
     client_id: str
+    sender: str
 
 
 class ConsumerProtocolGroup:
@@ -167,6 +168,22 @@ class ConsumerProtocolGroup:
         **fields: Unpack[HeartbeatFields],
     ) -> HeartbeatAnswer:
         """Send one ConsumerGroupHeartbeat. `owned` are the partitions that the member reports; None reports none."""
+        return self.named(await self.send_beat(member_id, epoch, owned=owned, **fields))
+
+    def named(self, response: ConsumerGroupHeartbeatResponse) -> HeartbeatAnswer:
+        """The response with its assignment by topic name."""
+        given = None if response.assignment is None else response.assignment.topic_partitions
+        return HeartbeatAnswer(response, None if given is None else self._by_name(given))
+
+    def send_beat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        owned: PartitionsByTopic | None = None,
+        **fields: Unpack[HeartbeatFields],
+    ) -> SentRequest[ConsumerGroupHeartbeatResponse]:
+        """Send one ConsumerGroupHeartbeat as `beat` does, without waiting for the response."""
         names = fields.get("names")
         request = ConsumerGroupHeartbeatRequest(
             group_id=fields.get("group_id", self.story.group_id),
@@ -180,15 +197,13 @@ class ConsumerProtocolGroup:
             server_assignor=fields.get("assignor"),
             topic_partitions=None if owned is None else self._reported(owned),
         )
-        response = await self.story.send(
+        return self.story.send(
             request,
             ConsumerGroupHeartbeatResponse,
             version=fields.get("version"),
-            sender=member_id,
+            sender=fields.get("sender", member_id),
             client_id=fields.get("client_id", "regroup"),
         )
-        given = None if response.assignment is None else response.assignment.topic_partitions
-        return HeartbeatAnswer(response, None if given is None else self._by_name(given))
 
     async def join(self, member_id: str, *topics: str, **fields: Unpack[HeartbeatFields]) -> HeartbeatAnswer:
         """Send a ConsumerGroupHeartbeat with epoch 0, by default subscribed to the topic of six partitions."""

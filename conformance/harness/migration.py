@@ -14,6 +14,7 @@ from regroup.conformance.harness.consumer_group import (
     expect_answer,
 )
 from regroup.conformance.harness.expect import expect, expect_equal
+from regroup.conformance.harness.groups import completing_group
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.consumer.subscription import (
@@ -55,6 +56,16 @@ async def classic_group(story: StoryContext, *, user_data: bytes | None = None, 
     expect(await carla.join(), error=E.NONE)
     expect(await carla.sync_group({carla.id: classic_assignment(ALL, user_data)}), error=E.NONE)
     return carla
+
+
+async def stable_classic_group(story: StoryContext, size: int) -> list[ConformanceMember]:
+    """Make a Stable classic group of several members, whose assignments can be read."""
+    leader, *followers = await completing_group(story, size=size, protocols=owning())
+    shares = {each.id: classic_assignment(NOTHING) for each in followers}
+    requests = [follower.sync_group() for follower in followers]
+    expect(await leader.sync_group({leader.id: classic_assignment(ALL), **shares}), error=E.NONE)
+    await story.expect_all(requests, error=E.NONE)
+    return [leader, *followers]
 
 
 async def mixed_group(story: StoryContext, **options: Any) -> tuple[ConsumerProtocolGroup, ConformanceMember]:

@@ -17,7 +17,7 @@ from regroup.conformance.harness.expect import (
     expect_member_errors,
     expect_one_of,
 )
-from regroup.conformance.harness.groups import completing_group, empty_group, pending_join_member, stable_group
+from regroup.conformance.harness.groups import empty_group, pending_join_member, stable_group
 from regroup.conformance.harness.member import ConformanceMember, leave_group
 from regroup.conformance.harness.migration import (
     classic_group,
@@ -26,6 +26,7 @@ from regroup.conformance.harness.migration import (
     owning,
     partitions_of,
     settled_mixed_group,
+    stable_classic_group,
 )
 from regroup.conformance.harness.offsets import admin_commit, expect_committed
 from regroup.conformance.harness.story import StoryContext
@@ -112,7 +113,7 @@ async def upgrade_of_too_large_group(story: StoryContext) -> None:
     size = story.setting("group.consumer.max.size")
     for members, error in ((size + 1, E.GROUP_ID_NOT_FOUND), (size, E.GROUP_MAX_SIZE_REACHED)):
         story.use_group(f"of{members}")
-        await stable_group(story, size=members)
+        await stable_classic_group(story, members)
         group = await ConsumerProtocolGroup.begin(story)
         expect_answer(await group.join("n1"), error=error)
         expect_one_of("state", ("Stable", "PreparingRebalance"), await story.group_state())
@@ -132,12 +133,15 @@ async def upgrade_of_group_with_pending_members(story: StoryContext) -> None:
 async def upgrade_while_completing(story: StoryContext) -> None:
     """SyncGroups that are pending when the group is converted get REBALANCE_IN_PROGRESS."""
     group = await ConsumerProtocolGroup.begin(story)
-    _, ben = await completing_group(story, protocols=owning())
-    sync = await ben.sync_group().expect_pending()
-    # The leader's arbitrary assignment of the first generation could not be read.
-    answer = await group.join("n1")
-    expect_one_of("error code", (E.NONE, E.GROUP_ID_NOT_FOUND), answer.response.error_code)
+    carla = await classic_group(story)
+    dora = ConformanceMember(story, "dora", protocols=owning())
+    join = await dora.start_rebalance()
+    expect(await carla.join_group(), error=E.NONE)
+    expect(await join, error=E.NONE)
+    sync = await dora.sync_group().expect_pending()
+    expect_answer(await group.join("n1"), epoch=carla.generation_id + 1, assignment=NOTHING)
     expect(await sync, error=E.REBALANCE_IN_PROGRESS)
+    await group.expect_members(carla.id, dora.id, "n1")
 
 
 @case("cg.up.custom-assignor", 2, required_settings=ORDINARY)
