@@ -24,13 +24,15 @@ from regroup.lab.checker import coordinator_invariants as invariants
 from regroup.lab.checker.consumer_invariants import ConsumerInvariant
 from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
+from regroup.lab.checker.fenced_members import FencedMembers
 from regroup.lab.checker.member_invariants import MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.open_requests import OpenRequests
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.runtime.workload import RecordLedger
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.message import Message
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
@@ -90,6 +92,7 @@ class Checker:
     def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
         self.state = CheckerState(settings, now_ms)
         self.members = MemberChecker(self.state.acknowledgements.removed_members)
+        self.fenced = FencedMembers()
         self.violations: list[RunViolation] = []
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
@@ -313,12 +316,29 @@ class Checker:
         ledger = self.members.ledger(group_id)
         if name is None:
             return ledger
-        return MemberLedger(ledger, lambda partition: self._report_members(self.members.on_record(name, partition)))
+        return MemberLedger(ledger, lambda partition: self._on_record(name, partition))
+
+    def _on_record(self, name: str, partition: TopicPartition) -> None:
+        self._report_members(self.members.on_record(name, partition))
+        if violation := self.fenced.on_record(name, partition, self._now_ms()):
+            self._report_members([violation])
+
+    def on_member_request(self, name: str, message: Message) -> None:
+        """Check a request that a member sends."""
+        if violation := self.fenced.on_request(name, message):
+            self._report_members([violation])
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
         """Check a change of a member's consumer. An error that the consumer reports violates no invariant."""
+        if isinstance(change, JoinedGroup):
+            self.fenced.on_new_life(name)
         if not isinstance(change, ConsumerError):
             self._report_members(self.members.on_member_change(name, change, at_ms))
+
+    def on_member_stop(self, name: str, at_ms: int) -> None:
+        """A member's process has ended or restarted."""
+        self.fenced.on_new_life(name)
+        self.members.on_member_stop(name, at_ms)
 
     # The end
 

@@ -65,13 +65,17 @@ def a_step_leads_to_the_target_epoch(group: StoredGroup, event: Event) -> str | 
 
 
 def a_kept_partition_keeps_its_epoch(group: StoredGroup, event: Event) -> str | None:
-    """A partition that a member keeps has the epoch at which the member got it, and a new one that of the target."""
+    """A partition that a member keeps has the epoch at which the member got it, and a new one that of the target.
+
+    One that it has given up, and gets again, is a new one.
+    """
     if not isinstance(event, ce.MemberReconciled):
         return None
-    held = _member(group, event.member_id).held
-    found = flat_epochs(event.assigned) | flat_epochs(event.pending_revocation)
-    for partition, epoch in found.items():
-        expected = held.get(partition, group.target_epoch)
+    before = _member(group, event.member_id)
+    assigned, pending = flat_epochs(event.assigned), flat_epochs(event.pending_revocation)
+    pairs = [(each, epoch, before.assigned.get(each, group.target_epoch)) for each, epoch in assigned.items()]
+    pairs += [(each, epoch, before.held.get(each)) for each, epoch in pending.items()]
+    for partition, epoch, expected in pairs:
         if epoch != expected:
             return f"{_names([partition])} of {event.member_id} has epoch {epoch} in place of {expected}"
     return None

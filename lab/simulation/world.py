@@ -159,6 +159,12 @@ class World:
             for number in range(topics[topic].partitions)
         }
 
+    @property
+    def topic_names(self) -> dict[str, str]:
+        """The names of the topics by their ids, in Kafka's text form."""
+        state = self.brokers.cluster_state
+        return {each.topic_id: each.name for each in state.topics.values()} if state else {}
+
     # What happens
 
     def _on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
@@ -190,6 +196,8 @@ class World:
         return self.brokers.process_now_ms()
 
     def _on_member_note(self, name: str, note: MemberNote) -> None:
+        if self.checker:
+            self.checker.fenced.on_note(name, note)
         self.note(MemberReport(name, note))
 
     def _on_connection_lost(self, protocol: asyncio.Protocol) -> None:
