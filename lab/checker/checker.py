@@ -167,9 +167,7 @@ class Checker:
         if stored.event_number == event_number and (detail := invariants.both_folds_agree(stored, self.state)):
             self._report(invariant_sentence(invariants.both_folds_agree), detail, self.state.shadow.position)
 
-    def _check_consumer_invariants(
-        self, found: Iterable[ConsumerInvariant], exchange: ObservedExchange
-    ) -> None:
+    def _check_consumer_invariants(self, found: Iterable[ConsumerInvariant], exchange: ObservedExchange) -> None:
         for invariant in found:
             if detail := invariant(self.state.consumer_groups, exchange, self.state.settings):
                 self._report_exchange(invariant_sentence(invariant), detail, exchange)

@@ -73,7 +73,9 @@ def a_kept_partition_keeps_its_epoch(group: StoredGroup, event: Event) -> str | 
         return None
     before = _member(group, event.member_id)
     assigned, pending = flat_epochs(event.assigned), flat_epochs(event.pending_revocation)
-    pairs = [(each, epoch, before.assigned.get(each, group.target_epoch)) for each, epoch in assigned.items()]
+    pairs: list[tuple[Partition, int, int | None]] = [
+        (each, epoch, before.assigned.get(each, group.target_epoch)) for each, epoch in assigned.items()
+    ]
     pairs += [(each, epoch, before.held.get(each)) for each, epoch in pending.items()]
     for partition, epoch, expected in pairs:
         if epoch != expected:

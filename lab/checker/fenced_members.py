@@ -1,10 +1,10 @@
 """Members of the consumer protocol that have heard that they are fenced: they process and commit nothing any more.
 
-    fenced = FencedMembers()
-    fenced.on_note("ben", note, at_ms)                 # ben's process takes in the error of its heartbeat
-    fenced.on_request("ben", message)                  # ben sends a request: the violation that this is, or None
-    fenced.on_record("ben", partition, at_ms)          # ben has processed a record
-    fenced.on_new_life("ben")                          # ben has joined again, or its process has ended
+fenced = FencedMembers()
+fenced.on_note("ben", note, at_ms)                 # ben's process takes in the error of its heartbeat
+fenced.on_request("ben", message)                  # ben sends a request: the violation that this is, or None
+fenced.on_record("ben", partition, at_ms)          # ben has processed a record
+fenced.on_new_life("ben")                          # ben has joined again, or its process has ended
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from regroup.protocol.messages.transactions import TxnOffsetCommitRequest
 
 FENCED_COMMITS_NOTHING: Final = "A member that has heard that it is fenced commits nothing before it has joined again."
 FENCED_PROCESSES_NOTHING: Final = (
-    "A member that has heard that it is fenced processes nothing of what it owned, except the batch that it has in hand."
+    "A member that has heard that it is fenced processes nothing of what it owned but the batch that it has in hand."
 )
 _HEARTBEAT: Final = ConsumerGroupHeartbeatRequest.__name__.removesuffix("Request")
 _FENCING: Final = frozenset(

@@ -15,8 +15,8 @@ from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group, GroupKind
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
 from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine
-from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.consumer_protocol_offsets import ConsumerProtocolOffsets
+from regroup.members.runtime.consumer_protocol_process import ConsumerProtocolProcess
 
 
 def _without_deadlines(kind: DeadlineKind) -> BugContext:
@@ -60,10 +60,10 @@ def member_goes_on_with_what_it_gave_up() -> BugContext:
 def fenced_member_commits() -> BugContext:
     """A member of the consumer protocol that has heard that it is fenced commits with its former epoch."""
 
-    def generation(member: ConsumerProtocolMember) -> Any:
-        return member.consumer.generation if member.consumer.has_joined else None
+    def generation(process: ConsumerProtocolProcess) -> Any:
+        return process.consumer.generation if process.consumer.has_joined else None
 
-    return patch_attribute(ConsumerProtocolMember, "_generation", generation)
+    return patch_attribute(ConsumerProtocolProcess, "_generation", generation)
 
 
 @planted_bug

@@ -197,7 +197,9 @@ class SimulatedMembers:
 
     def _observed_transport(self, name: str) -> MemberTransport:
         transport = self._transport(name)
-        return ObservedTransport(transport, partial(self._checker.on_member_request, name)) if self._checker else transport
+        return (
+            ObservedTransport(transport, partial(self._checker.on_member_request, name)) if self._checker else transport
+        )
 
     def _on_process_exit(self, name: str) -> None:
         self._network.stop_host(name)
