@@ -132,8 +132,9 @@ class ConsumerProtocolMachine:
         """
         change = PartitionsRevoked(self.assigned_partitions)
         self._owned, self._assigned = frozenset(), None
-        regex = "" if self._pattern else None
-        return replace(self.last_heartbeat(), subscribed_topic_names=[], subscribed_topic_regex=regex), change
+        if self._pattern:
+            return replace(self.last_heartbeat(), subscribed_topic_regex=""), change
+        return replace(self.last_heartbeat(), subscribed_topic_names=[]), change
 
     def last_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat that leaves the group, with epoch -1, or -2 from a static member, which may return.
