@@ -150,6 +150,7 @@ class SimulatedMembers:
             consumer_settings(name, planned),
             self._observed_transport(name),
             Subscribe(planned.topics),
+            pattern=planned.pattern,
             draw_member_id=lambda: str(UUID(int=self._rng.getrandbits(128), version=4)),
             faults=[parse_fault(text) for text in planned.faults],
             observe=self._on_change,
