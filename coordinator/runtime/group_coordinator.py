@@ -18,7 +18,7 @@ from regroup.coordinator.commands import Deadline
 from regroup.coordinator.deadlines import deadlines, may_expire_earlier, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
-from regroup.coordinator.events import Event
+from regroup.coordinator.events import Event, OffsetsCommitted
 from regroup.coordinator.group import Group, MemberId
 from regroup.coordinator.runtime.async_requests import AsyncRequests
 from regroup.coordinator.runtime.deadline_search import DeadlineSearch
@@ -53,6 +53,9 @@ LOGGED_EVENTS = frozenset(
     }
 )
 """Events that are logged at level info."""
+
+OFFSETS_COMMITTED_ONLY = frozenset({OffsetsCommitted})
+"""The types of events after which a group has the deadlines and members that it had before, and nothing is logged."""
 
 LOAD: Final = Cause(internal="load of the group")
 KAFKA_LOG: Final = Cause(internal="Kafka's log")
@@ -222,9 +225,10 @@ class GroupCoordinator(AsyncRequests):
             return False
         self._groups[group_id] = group
         self._unsaved[group_id] = None
-        self._forget_removed_members(group)
-        self._timers.reschedule(group_id)
-        self._log_events(group_id, decision.events)
+        if not OFFSETS_COMMITTED_ONLY.issuperset(map(type, decision.events)):
+            self._forget_removed_members(group)
+            self._timers.reschedule(group_id)
+            self._log_events(group_id, decision.events)
         return True
 
     def _forget_removed_members(self, group: Group) -> None:
