@@ -12,7 +12,8 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from tests.scheduling import LargeFilesAsUnits
+from tests.collection import begin_elsewhere
+from tests.scheduling import LargeFilesAsUnits, file_of
 
 # No property fails because an example took long: the machine may be busy.
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -49,6 +50,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="N/OF", help="run only part N of OF equal parts, numbered from 0")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    begin_elsewhere(config)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the parameters that are not quick, and select the tests of one part, so that a rotation runs every test."""
@@ -65,9 +70,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = selected
 
 
-def start_order(item: pytest.Item) -> int:
+def start_order(item: pytest.Item) -> tuple[int, list[str]]:
+    """What sorts the tests: those of `LONG_TESTS_FIRST`, then by file, in whichever order the files were collected."""
     places = (place for place, each in enumerate(LONG_TESTS_FIRST) if item.nodeid.startswith(each))
-    return next(places, len(LONG_TESTS_FIRST))
+    return next(places, len(LONG_TESTS_FIRST)), file_of(item.nodeid).split("/")
 
 
 def pytest_collectstart() -> None:

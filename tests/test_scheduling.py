@@ -1,8 +1,11 @@
-"""Tests are handed out to processes as whole groups, whole large files, and single tests of small files."""
+"""Each process begins to collect elsewhere; tests are handed out as whole groups, large files, and single tests."""
 
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from tests.collection import rotated
 from tests.scheduling import LARGE_FILE, LargeFilesAsUnits
 
 LARGE = [f"tests/test_large.py::test_it[{number}]" for number in range(LARGE_FILE)]
@@ -63,3 +66,12 @@ def test_a_test_that_ends_its_process_is_named_and_its_unit_goes_to_another_one(
     crashed = scheduler.remove_node(first)
     assert crashed == first.units[1][0]
     assert scheduler.has_pending
+
+
+@pytest.mark.parametrize(("number", "parts"), [(0, "abcd"), (1, "bcda"), (2, "cdab"), (3, "dabc")])
+def test_each_process_begins_its_collection_with_another_part(number: int, parts: str) -> None:
+    assert "".join(rotated([("a", 5), ("b", 5), ("c", 5), ("d", 5)], number, processes=4)) == parts
+
+
+def test_one_process_collects_in_order() -> None:
+    assert rotated([("a", 1), ("b", 1)], number=0, processes=1) == ["a", "b"]

@@ -11,10 +11,22 @@ SqlRow = tuple[object, ...]
 CHUNK_SIZE = 4096
 """How many records one query reads."""
 
-# In the order of Record's fields. Cast to BLOB, a text reaches Python as bytes and is not decoded.
-RECORD_COLUMNS = """
-    "group", event_number, coordinator_epoch, at_ms, type, version, CAST(payload AS BLOB), CAST(cause AS BLOB), position
-"""
+INDEXED_THROUGH = "indexed_through"
+"""The name of the counter that says up to which position `events_by_group` has the records of all groups."""
+
+
+def columns_of(table: str) -> str:
+    """The columns of a record, in the order of Record's fields.
+
+    Cast to BLOB, a text reaches Python as bytes and is not decoded.
+    """
+    names = ("group", "event_number", "coordinator_epoch", "at_ms", "type", "version", "payload", "cause", "position")
+    return ", ".join(
+        f'CAST({table}."{name}" AS BLOB)' if name in ("payload", "cause") else f'{table}."{name}"' for name in names
+    )
+
+
+RECORD_COLUMNS = columns_of("events")
 
 INSERT_RECORD = """
     INSERT INTO events ("group", event_number, coordinator_epoch, at_ms, type, version, payload, cause, position)
@@ -29,7 +41,7 @@ POSITIONS = """
     FROM counters WHERE name = 'trimmed_through'
 """
 
-# A plain GROUP BY would read every record; this follows the index from one group's name to the next.
+# For stores of version 2. A plain GROUP BY would read every record; this follows the index from name to name.
 HEADS = """
     WITH RECURSIVE names (name) AS (
         SELECT min("group") FROM events
@@ -46,6 +58,12 @@ HEADS = """
     SELECT events.event_number, events.coordinator_epoch, events.position, events."group"
     FROM lasts CROSS JOIN events ON events."group" IS lasts.name AND events.event_number = lasts.event_number
 """
+
+# For stores of version 2.
+SELECT_BY_GROUP = (
+    f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
+    f"AND position > ? AND position <= ? ORDER BY event_number LIMIT {CHUNK_SIZE}"
+)
 
 SAVE_SNAPSHOT = """
     INSERT OR REPLACE INTO snapshots ("group", cut, event_number, position, coordinator_epoch, version, payload)
@@ -204,15 +222,3 @@ def select_by_position(after: int, last: int) -> tuple[str, SqlRow]:
         f"SELECT {RECORD_COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT {CHUNK_SIZE}"
     )
     return sql, (after, last)
-
-
-def select_by_group(group: str | None, event_number: int, after: int, last: int) -> tuple[str, SqlRow]:
-    """The query for the next records of one group, and its parameters.
-
-    They have an event number above `event_number`, and after < position <= last.
-    """
-    sql = (
-        f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
-        f"AND position > ? AND position <= ? ORDER BY event_number LIMIT {CHUNK_SIZE}"
-    )
-    return sql, (group, event_number, after, last)

@@ -6,7 +6,6 @@ from string import Formatter
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.fold.deadlines import INITIAL_JOIN_PHASE
@@ -26,7 +25,7 @@ from regroup.classroom.wrapping import columns_of, wrapped
 from regroup.coordinator import events as e
 from regroup.coordinator.serialization import EVENT_TYPES, Cause
 from regroup.server.explanation.causes import DEADLINES, cause_text
-from tests.classroom.histories import drawn_history, groups_of
+from tests.classroom.histories import SEEDS, drawn_history, groups_of
 from tests.classroom.recorded.recordings import timeline
 
 KAFKAS_WORDS = frozenset(
@@ -43,7 +42,6 @@ KAFKAS_WORDS = frozenset(
 OF_CLIENTS = (e.MemberJoined, e.MemberRejoined, e.StaticMemberReplaced, e.RebalanceStarted)
 """Events whose reasons may have a client's own words."""
 HALF_WIDTH = re.compile(r"[\u4e00-\u9fff][,;:!?()]|[,;:!?()][\u4e00-\u9fff]")
-SEEDS = st.integers(1, 400)
 
 
 def names_in(template: str) -> set[str]:

@@ -14,10 +14,10 @@ from regroup.coordinator.classic.deadlines import deadlines
 from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member
-from tests.classroom.histories import drawn_history, groups_of, scenario_history
+from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import ORDERS, assignment, generation_of, records_of
 from tests.classroom.recorded.recordings import timeline as recorded_timeline
-from tests.classroom.test_timeline import FEW_SEEDS, assigned_in, load_until
+from tests.classroom.test_timeline import assigned_in, load_until
 
 HELD_PHASES = {AwaitedResponse.JOIN: MemberPhase.JOIN_HELD, AwaitedResponse.SYNC: MemberPhase.SYNC_HELD}
 OWN_DEADLINES = {DeadlineKind.SESSION, DeadlineKind.NEW_MEMBER_JOIN}
@@ -35,7 +35,7 @@ def phase_in(group: Group, member: Member) -> MemberPhase:
 
 
 @settings(max_examples=8, deadline=None)
-@given(FEW_SEEDS, st.data())
+@given(SEEDS, st.data())
 def test_a_view_equals_the_group_of_a_replay(seed: int, data: st.DataObject) -> None:
     records = drawn_history(seed, minutes=3)
     position = data.draw(st.sampled_from([each.position for each in records if each.group is not None]))

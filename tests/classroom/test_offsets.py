@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from regroup.classroom.fold.build import timeline_of
 from regroup.coordinator import events as e
 from regroup.coordinator.group import CommittedOffset
-from tests.classroom.histories import drawn_history, groups_of
+from tests.classroom.histories import SEEDS, drawn_history, groups_of
 from tests.classroom.made_histories import records_of
 from tests.classroom.test_timeline import load_until
 
 
 @settings(max_examples=6, deadline=None)
-@given(st.integers(1, 400), st.data())
+@given(SEEDS, st.data())
 def test_the_offsets_at_a_position_are_those_that_a_coordinator_loads(seed: int, data: st.DataObject) -> None:
     records = drawn_history(seed, minutes=3)
     position = data.draw(st.integers(1, records[-1].position))

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.sentences import moment_sentence
@@ -10,11 +9,11 @@ from regroup.classroom.timeline import TimelineMoment
 from regroup.classroom.wording import MemberNames, since_text
 from regroup.coordinator.events import RebalanceStarted
 from regroup.coordinator.group import GroupState
-from tests.classroom.histories import drawn_history, groups_of
+from tests.classroom.histories import SEEDS, drawn_history, groups_of
 
 
 @settings(max_examples=5, deadline=None)
-@given(st.integers(1, 400))
+@given(SEEDS)
 def test_every_moment_has_a_sentence(seed: int) -> None:
     records = drawn_history(seed, minutes=3)
     for name in groups_of(records):

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.fold.names import member_names
@@ -12,7 +11,7 @@ from regroup.coordinator.events import OffsetsCommitted
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.simulation.run import play
 from regroup.server.explanation.sentences import duration_text
-from tests.classroom.histories import drawn_history, groups_of, scenario_history
+from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 
 
 def story_of(name: str) -> str:
@@ -108,7 +107,7 @@ def test_a_commit_of_an_earlier_generation_is_not_counted_under_a_later_one() ->
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.integers(1, 400))
+@given(SEEDS)
 def test_every_history_has_a_story_in_the_order_of_its_events(seed: int) -> None:
     records = drawn_history(seed, minutes=3)
     for group in groups_of(records):

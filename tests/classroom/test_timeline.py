@@ -18,9 +18,7 @@ from regroup.coordinator.serialization import encode_snapshot
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Record
-from tests.classroom.histories import drawn_history, groups_of, scenario_history
-
-FEW_SEEDS = st.integers(1, 400)
+from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 
 
 def load_until(records: tuple[Record, ...], position: int) -> dict[str, Group]:
@@ -55,7 +53,7 @@ def assigned_at(timeline: GroupTimeline, position: int) -> set[tuple[str, int, s
 
 
 @settings(max_examples=8, deadline=None)
-@given(FEW_SEEDS, st.data())
+@given(SEEDS, st.data())
 def test_at_any_position_a_timeline_equals_a_replay(seed: int, data: st.DataObject) -> None:
     records = drawn_history(seed, minutes=3)
     position = data.draw(st.integers(1, records[-1].position))
@@ -81,7 +79,7 @@ def test_at_any_position_a_timeline_equals_a_replay(seed: int, data: st.DataObje
 
 
 @settings(max_examples=3, deadline=None)
-@given(FEW_SEEDS)
+@given(SEEDS)
 def test_the_deadlines_of_a_moment_are_those_of_its_group(seed: int) -> None:
     records = drawn_history(seed, minutes=3)
     for name in groups_of(records):
@@ -96,7 +94,7 @@ def is_open_at(began: tuple[int, int], ended: tuple[int, int] | None, position: 
 
 
 @settings(max_examples=4, deadline=None)
-@given(FEW_SEEDS)
+@given(SEEDS)
 def test_the_spans_of_a_partition_follow_one_another(seed: int) -> None:
     records = drawn_history(seed, minutes=3)
     for name in groups_of(records):

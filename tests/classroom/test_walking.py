@@ -6,14 +6,13 @@ from hypothesis import given, settings
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.walking import COMMITS, Walk, message_stops
 from regroup.coordinator import events as e
-from tests.classroom.histories import drawn_history, groups_of, scenario_history
+from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import ORDERS, assignment, commit, generation_of, records_of
 from tests.classroom.recorded.recordings import timeline
-from tests.classroom.test_timeline import FEW_SEEDS
 
 
 @settings(max_examples=5, deadline=None)
-@given(FEW_SEEDS)
+@given(SEEDS)
 def test_steps_reach_every_moment_and_lead_back(seed: int) -> None:
     records = drawn_history(seed, minutes=3)
     for name in groups_of(records):

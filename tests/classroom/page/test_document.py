@@ -20,12 +20,11 @@ from regroup.classroom.wording import MemberNames
 from regroup.coordinator import events as e
 from regroup.coordinator.group import GroupKind
 from tests.classroom.consumer_histories import GROUP_ID, random_history
-from tests.classroom.histories import drawn_history, groups_of, scenario_history
+from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import generation_of, records_of
 from tests.classroom.page.reading import ReadSpan, ownership_of, spans_of, strings_of, texts_of, whole
 
 STEP_COLUMNS = ("member", "position", "state", "epoch")
-SEEDS = st.integers(1, 400)
 
 
 def document_of(timeline: GroupTimeline, after: int = 0) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
 
@@ -17,7 +16,7 @@ from regroup.classroom.pictures.svg_canvas import shortened, text_width
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.timeline import GroupTimeline, PositionRange
 from regroup.protocol.consumer.subscription import TopicPartition
-from tests.classroom.histories import drawn_history, groups_of, scenario_history
+from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>&\"'\x1b[31m;end\n%%"
@@ -55,7 +54,7 @@ def test_every_label_of_the_svg_is_inside_the_picture() -> None:
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.integers(1, 400))
+@given(SEEDS)
 def test_a_picture_of_any_history_is_made_or_refused_with_a_range_that_is_not(seed: int) -> None:
     records = drawn_history(seed, minutes=3)
     for group in groups_of(records):
