@@ -58,6 +58,9 @@ STEPS_PER_TURN: Final = 1_000
 FIRST_STEPS_WHILE_OTHERS_WAIT: Final = 50
 """How many steps a request may take at once if the work of other requests waits for its next turn; most requests need
 no more."""
+REQUESTS_PER_TURN: Final = 32
+"""Requests that a client has sent without waiting for responses, and that are handled before the other connections have
+their turn."""
 ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024

@@ -15,7 +15,7 @@ from regroup.protocol.frames import FrameReader, ResponseEncoder, decode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from regroup.server.limits import ENCODED_BYTES_PER_TURN, MAX_ENTRIES_BY_API, STEPS_PER_TURN
+from regroup.server.limits import ENCODED_BYTES_PER_TURN, MAX_ENTRIES_BY_API, REQUESTS_PER_TURN, STEPS_PER_TURN
 from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.pipeline import Pipeline
@@ -98,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._responses = ResponseBuffer(broker.unread)
         self._is_processing = False
         self._can_write = True
+        self._process_is_scheduled = False
         self._is_reading = True
         self._parse_error: str | None = None
         self._is_closing = False
@@ -173,10 +174,14 @@ class Connection(asyncio.Protocol):
 
     def _process(self) -> None:
         """Handle the queued requests in order, until one of them is held, the queue is empty, or the client must first
-        read its responses."""
-        self._is_processing = True
+        read its responses. Of many requests the others are handled in the next turns."""
+        self._is_processing, handled = True, 0
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
         while self._frames and self._current is None and self._can_write and not self._is_ending:
+            if handled == REQUESTS_PER_TURN:
+                self._process_in_next_turn()
+                break
+            handled += 1
             if self._pipeline:
                 if not self._pipeline.may_take(self._frames[0]):
                     break
@@ -190,6 +195,16 @@ class Connection(asyncio.Protocol):
         if self._parse_error is not None and not self._frames and self._current is None:
             self._close(self._parse_error)
         self._pause_or_resume_reading()
+
+    def _process_in_next_turn(self) -> None:
+        if not self._process_is_scheduled:
+            self._process_is_scheduled = True
+            self._loop.call_soon(self._process_scheduled)
+
+    def _process_scheduled(self) -> None:
+        self._process_is_scheduled = False
+        if self._frames and not self._is_processing:
+            self._process()
 
     def _handle_next(self) -> None:
         frame = self._frames.popleft()
