@@ -27,8 +27,10 @@ The behaviours of Apache Kafka's group coordinator, and which other brokers have
 story over the wire, which `regroup conformance --bootstrap HOST:PORT` runs on any broker with Kafka's protocol. Not
 every story can be observed with every setting: the command says at its end which settings and options show the rest,
 and the columns "all settings" are made of several runs. In a cluster the stories go to the coordinators of their
-groups. A broker that does not announce ConsumerGroupHeartbeat, such as Kafka before 4.0, shows no story of the consumer
-protocol. librdkafka's mock announces it, and aborts at the first heartbeat with topics and without a regular expression.
+groups.
+
+A broker that does not announce ConsumerGroupHeartbeat, such as Kafka before 4.0, shows no story of the consumer
+protocol. librdkafka's mock announces it, and aborts at a heartbeat that has topics and no regular expression.
 
 `python -m tests.conformance.full_run kafka` starts Apache Kafka (with Java and Maven) with all these settings, one
 after the other, and runs all stories; `kafka-defaults`, `regroup`, `regroup-defaults`, `kfake` and `mock` stand for the
