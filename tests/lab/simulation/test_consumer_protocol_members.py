@@ -50,6 +50,7 @@ def test_a_group_of_each_protocol_runs_in_one_cluster() -> None:
     assert owned["carla"][-1][1] == {*range(6)}
 
 
+@pytest.mark.slow
 def test_a_crashed_member_is_removed_when_its_session_ends() -> None:
     outcome, owned = played("at 30s: ben crashes")
     assert not outcome.failed
@@ -137,6 +138,7 @@ def test_what_is_revoked_is_committed_before_so_that_no_record_is_read_twice() -
     assert times_of(reports, "ben", CommitCompleted)
 
 
+@pytest.mark.slow
 def test_a_slow_revoker_keeps_its_partitions_until_its_callback_returns() -> None:
     outcome, reports = with_records("at 30s: ben joins", anna=', faults: ["slow-revoke:20s"]')
     assert not outcome.failed
@@ -154,6 +156,7 @@ def test_a_member_outside_poll_beyond_its_poll_timeout_leaves_and_joins_again() 
     assert times_of(reports, "anna", PartitionsLost)
 
 
+@pytest.mark.slow
 def test_a_callback_beyond_the_rebalance_timeout_costs_the_member_its_place() -> None:
     anna = ', max poll interval: 10s, faults: ["slow-revoke:20s"]'
     outcome, reports = with_records("at 30s: ben joins", anna=anna)
@@ -164,7 +167,7 @@ def test_a_callback_beyond_the_rebalance_timeout_costs_the_member_its_place() ->
     assert 40 <= taken_s[0] <= lost_s, "as soon as anna is removed, before its application knows it"
 
 
-def test_a_lost_answer_fences_nobody() -> None:
+def test_a_lost_answer_fences_no_member() -> None:
     """The member repeats its heartbeat with the previous epoch."""
     lost = "at 29s: the response to anna's next ConsumerGroupHeartbeat is lost"
     outcome, reports = with_records(f"at 28s: ben joins\n  - {lost}")
@@ -173,6 +176,7 @@ def test_a_lost_answer_fences_nobody() -> None:
     assert "member-removed" not in {each.type for each in outcome.records}
 
 
+@pytest.mark.slow
 def test_a_static_member_leaves_for_a_while_and_gets_the_same_partitions() -> None:
     steps = "at 20s: ben joins\n  - at 60s: anna leaves\n  - at 70s: anna joins"
     outcome, reports = with_records(steps, anna=", instance id: a-1")
@@ -183,6 +187,7 @@ def test_a_static_member_leaves_for_a_while_and_gets_the_same_partitions() -> No
     assert "static-consumer-replaced" in {each.type for each in outcome.records}
 
 
+@pytest.mark.slow
 def test_a_killed_static_member_joins_again_when_its_session_is_over() -> None:
     outcome, reports = with_records("at 60s: anna restarts after 5s", anna=", instance id: a-1")
     assert not outcome.failed
@@ -190,6 +195,7 @@ def test_a_killed_static_member_joins_again_when_its_session_is_over() -> None:
     assert 100 <= second <= 110, "45 s after its last heartbeat; UNRELEASED_INSTANCE_ID before"
 
 
+@pytest.mark.slow
 def test_a_restarted_member_is_another_one() -> None:
     outcome, reports = with_records("at 60s: anna restarts after 5s")
     assert not outcome.failed
@@ -197,6 +203,7 @@ def test_a_restarted_member_is_another_one() -> None:
     assert len(member_ids) == 2
 
 
+@pytest.mark.slow
 def test_a_zombie_commits_nothing_once_its_session_is_over() -> None:
     outcome, _ = with_records("at 30s: ben joins\n  - at 60s: anna becomes a zombie")
     assert not outcome.failed
