@@ -2,6 +2,7 @@
 
 import pytest
 
+from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import MemberReport, Timeline
@@ -13,6 +14,9 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
+from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 SCENARIO = """\
 scenario: Members of the consumer protocol
@@ -218,3 +222,38 @@ def test_a_fault_that_begins_as_the_member_joins_ends_the_process_at_once() -> N
     assert not outcome.failed
     joined, _ = times_of(reports, "anna", JoinedGroup)
     assert times_of(reports, "anna", PartitionsAssigned)[0] > joined
+
+
+def test_requests_around_a_revocation_have_the_order_of_kafkas_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All positions are committed, not only those to be revoked; then come the callback, in which the application is
+    outside poll() and commits nothing, and the acknowledgement. Recorded from the Java consumer 4.4.0."""
+    sent: list[Message] = []
+    monkeypatch.setattr(
+        Checker, "on_member_request", lambda checker, name, message: name == "anna" and sent.append(message)
+    )
+    with_records("at 12s: ben joins", anna=', auto commit interval: 1s, faults: ["slow-revoke:7s"]')
+    requests = [each for each in sent if isinstance(each, OffsetCommitRequest | ConsumerGroupHeartbeatRequest)]
+    acknowledged = next(
+        at
+        for at, each in enumerate(requests)
+        if isinstance(each, ConsumerGroupHeartbeatRequest) and owned_by(each) not in (None, 0, 4)
+    )
+    before = max(at for at in range(acknowledged) if committed_by(requests[at]) == 4)
+    commit = requests[before]
+    assert isinstance(commit, OffsetCommitRequest)
+    assert commit.generation_id_or_member_epoch == 2
+    during = requests[before + 1 : acknowledged - 1]
+    assert during, "heartbeats go on in the callback"
+    assert all(isinstance(each, ConsumerGroupHeartbeatRequest) for each in during)
+
+
+def committed_by(request: Message) -> int:
+    """How many offsets a request commits."""
+    return sum(len(topic.partitions) for topic in request.topics) if isinstance(request, OffsetCommitRequest) else 0
+
+
+def owned_by(request: Message) -> int | None:
+    """How many partitions a heartbeat says that its member owns; None if it does not say that."""
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    owned = request.topic_partitions
+    return None if owned is None else sum(len(each.partitions) for each in owned)
