@@ -9,9 +9,9 @@ from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
 from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker import member_invariants as m
 from regroup.lab.checker.checker import FULL_REPLAY
-from regroup.lab.checker.consumer_groups import MIGRATION_KEEPS_MEMBERS
-from regroup.lab.checker.consumer_invariants import CONSUMER_INVARIANTS
-from regroup.lab.checker.consumer_steps import STEP_INVARIANTS
+from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
+from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
+from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
 
 

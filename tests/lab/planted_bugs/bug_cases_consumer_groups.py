@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from regroup.lab.checker import consumer_invariants as i
-from regroup.lab.checker import consumer_steps as steps
 from regroup.lab.checker import coordinator_invariants as c
-from regroup.lab.checker.consumer_groups import MIGRATION_KEEPS_MEMBERS
+from regroup.lab.checker.consumer import invariants as i
+from regroup.lab.checker.consumer import steps
+from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING
 from regroup.lab.checker.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.plan.yaml_format import read_plan

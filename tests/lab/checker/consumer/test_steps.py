@@ -11,8 +11,8 @@ from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile,
 from regroup.coordinator.events import CoordinatorLoaded, Event, MemberLeft
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group
-from regroup.lab.checker.consumer_steps import step_violations
-from regroup.lab.checker.stored_consumer_groups import StoredGroup
+from regroup.lab.checker.consumer.steps import step_violations
+from regroup.lab.checker.consumer.stored_group import StoredGroup
 
 S = ReconciliationState
 PROFILE = ConsumerProfile(rebalance_timeout_ms=5_000, session_timeout_ms=10_000, subscribed_topics=("orders",))

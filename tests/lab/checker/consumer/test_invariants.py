@@ -7,8 +7,8 @@ from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
-from regroup.lab.checker import consumer_invariants as i
-from regroup.lab.checker.consumer_groups import ConsumerGroups
+from regroup.lab.checker.consumer import invariants as i
+from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
     ConsumerGroupHeartbeatResponse,

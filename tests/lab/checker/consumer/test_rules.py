@@ -8,8 +8,8 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile
 from regroup.coordinator.topics import NO_TOPICS
-from regroup.lab.checker.consumer_rules import commit_error, fetch_error, heartbeat_error
-from regroup.lab.checker.stored_consumer_groups import StoredGroup, StoredMember
+from regroup.lab.checker.consumer.rules import commit_error, fetch_error, heartbeat_error
+from regroup.lab.checker.consumer.stored_group import StoredGroup, StoredMember
 from regroup.protocol.errors import ErrorCode as E
 
 CLASSIC = ClassicMetadata(session_timeout_ms=1, supported_protocols=())
