@@ -19,9 +19,9 @@ from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker import consumer_invariants
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker.consumer_invariants import ConsumerInvariant
+from regroup.lab.checker.consumer import invariants as consumer_invariants
+from regroup.lab.checker.consumer.invariants import ConsumerInvariant
 from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.fenced_members import FencedMembers
