@@ -35,11 +35,11 @@ lock:  ## pin the newest dependencies again (needs uv); the files hold no index 
 	$(LOCK) --group demo --constraint requirements.lock --output-file requirements-demo.lock
 	$(LOCK) --extra control --constraint requirements.lock --output-file requirements-docker.lock
 
-check: install  ## formatter, linter, strict types, and the imports that each folder may have
+check: install  ## formatter, linter, strict types, imports between folders, words, and the page docs/files.md
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_architecture.py
+	$(BIN)/pytest -q tests/test_architecture.py tests/test_vocabulary.py tests/test_file_map.py
 
 format: install  ## fix what the formatter and the linter can fix
 	$(BIN)/ruff format .

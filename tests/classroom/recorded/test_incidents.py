@@ -56,6 +56,7 @@ def test_what_went_wrong_is_a_sentence_for_equal_requests_together(what: str, ex
     assert texts(what) == expected
 
 
+@pytest.mark.quick("-", "[2]")
 @pytest.mark.parametrize("what", ["partition-of-one-member", "zombie-commits-after-removal", 2, 4])
 def test_every_refused_lost_or_late_request_of_a_member_is_in_an_incident(what: str | int) -> None:
     history = timeline(what)

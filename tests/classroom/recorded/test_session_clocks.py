@@ -29,7 +29,7 @@ RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-c
 EXPIRIES = ("session", "new-member-join")
 
 
-@pytest.mark.quick("[slow-member-delays-the-rebalance]", "[partition-of-one-member]", "[4]")
+@pytest.mark.quick("[slow-member-delays-the-rebalance]", "[partition-of-one-member]")
 @pytest.mark.parametrize("what", RUNS)
 def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str | int) -> None:
     late_ms = check_expiries(timeline(what))
