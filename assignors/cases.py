@@ -18,6 +18,7 @@ from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named
 from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, sorted_targets
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.consumer.sticky_user_data import (
     StickyUserData,
     encode_cooperative_sticky_user_data,
@@ -102,7 +103,7 @@ class CaseStep(msgspec.Struct, rename="camel", frozen=True):
             member.id: ServerMember(
                 tuple(topic for topic in self.topic_order if topic in member.topics)
                 + tuple(topic for topic in member.topics if topic not in self.topic_order),
-                member.previous_partitions(),
+                by_topic(member.previous_partitions()),
                 member.instance_id,
             )
             for member in self.members

@@ -1,181 +1,219 @@
-"""From start to Stable: all members join one group of `regroup serve` at once, each over a socket of its own.
+"""From start to Stable, and on when one member leaves: groups of `regroup serve` beside those of Apache Kafka.
 
-    python benchmarks/to_stable.py [--members 10 100 1000] [--runs N]
+    python benchmarks/to_stable.py [--protocol classic consumer] [--members 10 100 1000] [--runs N] [--alone]
 
-Every member sends a heartbeat each 50 ms once it is in a generation, and rejoins as soon as a rebalance has begun. Time
-runs from the first JoinGroup until every member has its assignment of the same generation; the initial delay of 500 ms
-is subtracted. The members run on asyncio and regroup's codec in the process of the benchmark. The CPU seconds of the
-server and of the members are shown as well, since on a busy machine the members may be slower than the server.
+All members join one group at once. Time runs from the first request until a classic group is Stable, each member with
+its assignment of the same generation, or until the members of a consumer group are at one epoch and own every partition
+once, of which there are as many as members. Then one member leaves, and the time runs until that is so again. After
+that the members of a consumer group send heartbeats that change nothing, one in flight on each connection.
+
+Both servers have the same settings: no initial delay, `group.consumer.assignment.interval.ms` of 1,000. A member sends
+a heartbeat each 50 ms, in a group of more than 500 members less often, so that all together send 10,000 a second. The
+members run in the process of the benchmark, on asyncio and regroup's codec; their CPU seconds are shown, since they may
+be slower than a server. Classic members have a connection each, consumers share 16. Kafka is warmed up by one round
+that does not count; regroup is asked first in one round, Kafka first in the next.
 """
 
 import argparse
 import asyncio
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import cast
+from typing import Final, NamedTuple, TypeAlias
 
-from servers import Server, regroup_command, running_server
+from group_members.classic import ClassicGroup, ClassicMember
+from group_members.consumer import TOPICS, ConsumerGroup, ConsumerMember, SharedConnection
+from process_cpu import tree_cpu_s
+from servers import FOLDER, Server, Unavailable, regroup_command, running_server
 
-from regroup.protocol.errors import ErrorCode
-from regroup.protocol.frames import FrameReader, decode_response, encode_request
-from regroup.protocol.header import RequestHeader
-from regroup.protocol.message import Message
-from regroup.protocol.messages.group import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
+from regroup.protocol.client import ClientConnection
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
+from regroup.protocol.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
 
-INITIAL_DELAY_S = 0.5
-HEARTBEAT_INTERVAL_S = 0.05
-REJOIN_ERRORS = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
-ASSIGNMENT = bytes(60)
-
-
-class Member(asyncio.Protocol):
-    """A member: it sends JoinGroup v5, again with the member id from the response, SyncGroup v3 and Heartbeat v3."""
-
-    def __init__(self, group_id: str, on_assignment: Callable[["Member"], None]) -> None:
-        self.group_id, self.on_assignment = group_id, on_assignment
-        self.member_id, self.generation_id = "", -1
-        self.has_assignment = False
-        self.reader = FrameReader()
-        self.pending_request: Message | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        for frame in self.reader.feed(data):
-            request, self.pending_request = self.pending_request, None
-            assert request is not None
-            response = decode_response(request.api_key, VERSIONS[type(request)], frame)[1]
-            RESPONSE_HANDLERS[type(response)](self, response)
-
-    def send(self, request: Message) -> None:
-        """Send one request. The next one follows when its response has arrived."""
-        self.pending_request = request
-        self.transport.write(
-            encode_request(RequestHeader(request.api_key, VERSIONS[type(request)], 1, "bench"), request)
-        )
-
-    def join(self) -> None:
-        self.has_assignment = False
-        self.send(
-            JoinGroupRequest(
-                group_id=self.group_id,
-                session_timeout_ms=45_000,
-                rebalance_timeout_ms=60_000,
-                member_id=self.member_id,
-                protocol_type="consumer",
-                protocols=[JoinGroupRequestProtocol(name="range", metadata=bytes(6) + b"\xff" * 4)],
-            )
-        )
-
-    def on_join_group(self, response: JoinGroupResponse) -> None:
-        self.member_id = response.member_id
-        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.join()
-            return
-        assert not response.error_code, ErrorCode(response.error_code)
-        self.generation_id = response.generation_id
-        self.send(
-            SyncGroupRequest(
-                group_id=self.group_id,
-                generation_id=self.generation_id,
-                member_id=self.member_id,
-                assignments=[
-                    SyncGroupRequestAssignment(member_id=member.member_id, assignment=ASSIGNMENT)
-                    for member in response.members
-                ],
-            )
-        )
-
-    def on_sync_group(self, response: SyncGroupResponse) -> None:
-        if response.error_code in REJOIN_ERRORS:
-            self.join()
-            return
-        assert response.assignment == ASSIGNMENT, ErrorCode(response.error_code)
-        self.has_assignment = True
-        self.on_assignment(self)
-        self.schedule_heartbeat()
-
-    def on_heartbeat(self, response: HeartbeatResponse) -> None:
-        if response.error_code in REJOIN_ERRORS:
-            self.join()
-        else:
-            self.schedule_heartbeat()
-
-    def schedule_heartbeat(self) -> None:
-        asyncio.get_running_loop().call_later(HEARTBEAT_INTERVAL_S, self.send_heartbeat)
-
-    def send_heartbeat(self) -> None:
-        if not self.transport.is_closing():
-            self.send(
-                HeartbeatRequest(group_id=self.group_id, generation_id=self.generation_id, member_id=self.member_id)
-            )
-
-
-VERSIONS = {JoinGroupRequest: 5, SyncGroupRequest: 3, HeartbeatRequest: 3}
-RESPONSE_HANDLERS: dict[type[Message], Callable[..., None]] = {
-    JoinGroupResponse: Member.on_join_group,
-    SyncGroupResponse: Member.on_sync_group,
-    HeartbeatResponse: Member.on_heartbeat,
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "1000",
 }
+KAFKA_SETTINGS: Final = {"offsets.topic.num.partitions": "50", "log.index.size.max.bytes": "4096"}
+"""Indexes of the usual size would take 200 GB of address space for 10,000 partitions."""
+JVM_OPTIONS: Final = "-Xms1G -Xmx1G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -Djava.awt.headless=true"
+HEARTBEATS_PER_S: Final = 10_000
+SHORTEST_INTERVAL_S: Final = 0.05
+CONNECTIONS: Final = 16
+UNCHANGED_S: Final = 2.0
+TIMEOUT_S: Final = 300
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
 
 
-async def seconds_to_stable(server: Server, group_id: str, count: int) -> float:
-    """Seconds until every member has an assignment of the same generation, without the initial delay."""
-    loop = asyncio.get_running_loop()
-    stable = loop.create_future()
-    members: list[Member] = []
+class Measurement(NamedTuple):
+    """What one change of one group took."""
 
-    def on_assignment(member: Member) -> None:
-        generation_id = member.generation_id
-        if not stable.done() and all(each.has_assignment and each.generation_id == generation_id for each in members):
-            stable.set_result(time.perf_counter())
+    exchanges: int
+    seconds: float
+    server_cpu_s: float
+    client_cpu_s: float
 
+
+class Unchanged(NamedTuple):
+    """The cost of one heartbeat that changes nothing."""
+
+    server_cpu_us: float
+    per_second: float
+
+
+def server_commands(folder: Path, *, alone: bool) -> dict[str, list[str]]:
+    regroup = [*regroup_command(folder / "bench.db", initial_delay_ms=0), "--durability", "process"]
+    kafka = [sys.executable, "-m", "tests.conformance.apache_kafka", "--jvm-options", JVM_OPTIONS]
+    for name, value in SETTINGS.items():
+        regroup += ["--set", f"{name}={value}"]
+    for name, value in (SETTINGS | KAFKA_SETTINGS).items():
+        kafka += ["--set", f"{name}={value}"]
+    return {"regroup": regroup} if alone else {"regroup": regroup, "kafka": kafka}
+
+
+async def prepare(server: Server, partitions: int) -> None:
+    """Create the topics of the consumers, with so many partitions together. Wait until the coordinator has loaded."""
+    connection = await ClientConnection.open(server.host, server.port)
+    await connection.send(DeleteTopicsRequest(topic_names=[*TOPICS], timeout_ms=60_000), 5)
+    await asyncio.sleep(1)
+    for name in TOPICS:
+        topic = CreatableTopic(name=name, num_partitions=partitions // len(TOPICS), replication_factor=1)
+        await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5)
+    await connection.send(FindCoordinatorRequest(key="bench"), 3)
+    await connection.close()
+    await asyncio.sleep(1 + partitions / 1_000)  # Kafka makes the logs after its answer
+
+
+async def classic_group(server: Server, group_id: str, count: int, interval_s: float) -> ClassicGroup:
+    group, loop = ClassicGroup(group_id, interval_s), asyncio.get_running_loop()
     for _ in range(count):
-        _, member = await loop.create_connection(lambda: Member(group_id, on_assignment), server.host, server.port)
-        members.append(member)
-    started = time.perf_counter()
-    for member in members:
-        member.join()
-    async with asyncio.timeout(120):
-        seconds = await stable - started
-    for member in members:
-        member.transport.abort()
-    return float(seconds) - INITIAL_DELAY_S
+        _, member = await loop.create_connection(lambda: ClassicMember(group), server.host, server.port)
+        group.members.append(member)
+    return group
 
 
-def measure(count: int, run: int) -> tuple[float, float, float]:
-    """Seconds until the group is Stable, and the CPU seconds of the server and of the members meanwhile."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = regroup_command(Path(folder, "bench.db"), initial_delay_ms=int(INITIAL_DELAY_S * 1000))
-        with running_server(command) as server:
-            server_before_s, members_before_s = server.cpu_s(), time.process_time()
-            seconds = asyncio.run(seconds_to_stable(server, f"bench-{run}", count))
-            return seconds, server.cpu_s() - server_before_s, time.process_time() - members_before_s
+async def consumer_group(server: Server, group_id: str, count: int, interval_s: float) -> ConsumerGroup:
+    group, loop = ConsumerGroup(group_id, count // len(TOPICS) * len(TOPICS), interval_s), asyncio.get_running_loop()
+    connections = [
+        (await loop.create_connection(SharedConnection, server.host, server.port))[1]
+        for _ in range(min(CONNECTIONS, count))
+    ]
+    group.members = [ConsumerMember(group, index, connections[index % len(connections)]) for index in range(count)]
+    return group
+
+
+GROUPS: Final = {"classic": classic_group, "consumer": consumer_group}
+
+
+async def measure_change(server: Server, group: AnyGroup, change: Callable[[], object]) -> Measurement:
+    group.exchanges = 0
+    server_s, client_s, started_s = tree_cpu_s(server.process_id), time.process_time(), time.perf_counter()
+    async with asyncio.timeout(TIMEOUT_S):
+        await group.converge(change)
+    seconds = time.perf_counter() - started_s
+    return Measurement(
+        group.exchanges, seconds, tree_cpu_s(server.process_id) - server_s, time.process_time() - client_s
+    )
+
+
+async def measure_unchanged(server: Server, group: ConsumerGroup) -> Unchanged:
+    group.stop()
+    await asyncio.sleep(2 * group.interval_s + 0.5)  # what is on its way arrives
+    before_s = tree_cpu_s(server.process_id)
+    sent = await group.unchanged_heartbeats(UNCHANGED_S)
+    return Unchanged((tree_cpu_s(server.process_id) - before_s) / sent * 1e6, sent / UNCHANGED_S)
+
+
+async def measure(
+    server: Server, protocol: str, group_id: str, count: int
+) -> tuple[Measurement, Measurement, Unchanged | None]:
+    interval_s = max(SHORTEST_INTERVAL_S, count / HEARTBEATS_PER_S)
+    group: AnyGroup = await GROUPS[protocol](server, group_id, count, interval_s)
+    joined = await measure_change(server, group, group.begin)
+    left = await measure_change(server, group, group.one_leaves)
+    unchanged = await measure_unchanged(server, group) if isinstance(group, ConsumerGroup) else None
+    group.close()
+    return joined, left, unchanged
+
+
+async def measure_rounds(servers: dict[str, Server], protocol: str, count: int, runs: int) -> None:
+    if protocol == "consumer":
+        for server in servers.values():
+            await prepare(server, count)
+    rounds = []
+    for run in range(runs + 1):
+        order = sorted(servers, reverse=bool(run % 2))
+        rounds.append(
+            {name: await measure(servers[name], protocol, f"{protocol}-{count}-{run}", count) for name in order}
+        )
+    counted = rounds[1:]
+    for index, what in enumerate(("join", "one leaves")):
+        for name in servers:
+            each = [Measurement(*median_of(counted, name, index))]
+            ratio = "" if name == "kafka" or "kafka" not in servers else ratio_of(counted, index)
+            for row in each:
+                print(
+                    f"{protocol:9}{count:7,}  {what:11}{name:9}{row.exchanges:9,.0f}{row.seconds:9.2f}"
+                    f"{row.server_cpu_s:14.2f}{row.client_cpu_s:14.2f}   {ratio}",
+                    flush=True,
+                )
+    if protocol == "consumer":
+        for name in servers:
+            cpu_us, per_second = median_of(counted, name, 2)
+            print(
+                f"{protocol:9}{count:7,}  unchanged  {name:9}{cpu_us:6.0f} us of CPU each, {per_second:,.0f} /s",
+                flush=True,
+            )
+
+
+def median_of(
+    rounds: list[dict[str, tuple[Measurement, Measurement, Unchanged | None]]], name: str, index: int
+) -> list[float]:
+    return [median(values) for values in zip(*(each[name][index] or () for each in rounds), strict=True)]
+
+
+def ratio_of(rounds: list[dict[str, tuple[Measurement, Measurement, Unchanged | None]]], index: int) -> str:
+    """The seconds of regroup beside those of Kafka in the same round."""
+    ratios = sorted(
+        ours.seconds / theirs.seconds
+        for each in rounds
+        if isinstance(ours := each["regroup"][index], Measurement)
+        and isinstance(theirs := each["kafka"][index], Measurement)
+    )
+    return f"{median(ratios):.2f} of kafka ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+
+
+async def measure_all(servers: dict[str, Server], options: argparse.Namespace) -> None:
+    print(
+        f"{'protocol':9}{'members':>7}  {'':11}{'server':9}{'exchanges':>9}{'seconds':>9}"
+        f"{'server CPU s':>14}{'client CPU s':>14}"
+    )
+    for protocol in options.protocol:
+        for count in options.members:
+            await measure_rounds(servers, protocol, count, options.runs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--protocol", nargs="+", choices=sorted(GROUPS), default=sorted(GROUPS), help="(default both)")
     parser.add_argument("--members", type=int, nargs="+", default=[10, 100, 1000], help="(default 10 100 1000)")
-    parser.add_argument("--runs", type=int, default=3, help="runs for each number of members (default 3)")
+    parser.add_argument("--runs", type=int, default=3, help="rounds for each number of members (default 3)")
+    parser.add_argument("--alone", action="store_true", help="without Apache Kafka")
     options = parser.parse_args()
-    print(f"{'members':>7}{'seconds to Stable':>20}{'server, CPU s':>18}{'members, CPU s':>17}")
-    for count in options.members:
-        measurements = [measure(count, run) for run in range(options.runs)]
-        seconds, server_s, members_s = (median(each) for each in zip(*measurements, strict=True))
-        print(f"{count:7}{seconds:20.2f}{server_s:18.2f}{members_s:17.2f}", flush=True)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        try:
+            servers = {
+                name: stack.enter_context(running_server(command, cwd=FOLDER.parent))
+                for name, command in server_commands(Path(name), alone=options.alone).items()
+            }
+            asyncio.run(measure_all(servers, options))
+        except Unavailable as reason:
+            print(f"Not measured: {reason}.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Reading the timelines of groups from a store."""
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from regroup.server.recording.observations import (
     ViewObserved,
     read_observations,
 )
-from regroup.storage.store import EventStore
+from regroup.storage.store import EventStore, again_if_trimmed
 
 
 async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
@@ -30,7 +31,7 @@ async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str
 
     Where events have been trimmed, a timeline begins with the group's snapshot. Raises StoreError.
     """
-    timelines = await read_events(store, groups)
+    timelines = await again_if_trimmed(partial(read_events, store, groups))
     recordings = RecordingsBuilder(timelines)
     async for block in store.read_exchanges():
         for row in decode_block(block):

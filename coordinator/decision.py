@@ -131,9 +131,10 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         """The finished decision, with the response to the command. `after_append` delays the response until the log has
         completed the record of that event."""
         touched = tuple(self.touched_sessions)
-        if self.events:  # they may have removed members
+        if self.events and touched:  # they may have removed members
             present = self.group.member_ids
-            touched = tuple([member_id for member_id in touched if member_id in present])
+            if not all(map(present.__contains__, touched)):
+                touched = tuple([member_id for member_id in touched if member_id in present])
         return Decision(
             self.group,
             tuple(self.events),

@@ -349,4 +349,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
 def without(mapping: Mapping[Key, Value], key: Key | None) -> dict[Key, Value]:
     """A copy of the mapping without one key."""
-    return {each: value for each, value in mapping.items() if each != key}
+    left = dict(mapping)  # thousands of entries are copied much faster than they are compared one by one
+    if key is not None:
+        left.pop(key, None)
+    return left

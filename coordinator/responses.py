@@ -119,10 +119,12 @@ def partitions_by_topic(
 ) -> dict[str, list[Partition]]:
     topics: dict[str, list[Partition]] = {}
     each_code = repeat(codes) if isinstance(codes, ErrorCode) else codes
+    topic, partitions = None, list[Partition]()
     for offset, code in zip(offsets, each_code, strict=False):
-        if offset.topic not in topics:
-            topics[offset.topic] = []
-        topics[offset.topic].append(partition_type(partition_index=offset.partition, error_code=code))
+        if offset.topic != topic:  # mostly the offsets of a topic follow each other
+            topic = offset.topic
+            partitions = topics.setdefault(topic, [])
+        partitions.append(partition_type(partition_index=offset.partition, error_code=code))
     return topics
 
 

@@ -1,15 +1,15 @@
-"""Parses and formats durations as people write them: `300ms`, `20s`, `1.5m`, `1h`."""
+"""Parses and formats durations as people write them: `300ms`, `20s`, `1.5m`, `1h`, `7d`."""
 
 import re
 from math import inf
 from typing import Final
 
-DURATION_PATTERN: Final = r"\d+(?:\.\d+)?(?:ms|s|m|h)"
+DURATION_PATTERN: Final = r"\d+(?:\.\d+)?(?:ms|s|m|h|d)"
 """A regular expression for a duration, without groups, to be used inside a larger one and compiled with `re.ASCII`."""
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
-_EXACT_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?)(ms|s|m|h)", re.ASCII)
-_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_EXACT_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?)(ms|s|m|h|d)", re.ASCII)
+_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_duration_ms(text: str) -> int:

@@ -10,7 +10,14 @@ from typing import Final, NamedTuple
 from regroup.protocol.apis import APIS, Api
 from regroup.protocol.codec.codec import codec, encode_in_turns, refuse_trailing_bytes
 from regroup.protocol.codec.decoder import skip_tagged_fields
-from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
+from regroup.protocol.exceptions import (
+    Malformed,
+    MalformedFrame,
+    TooLong,
+    Unencodable,
+    UnsupportedApi,
+    UnsupportedVersion,
+)
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 
@@ -172,6 +179,19 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
     out = _response_header(api_key, api_version, correlation_id, message)
     codec(type(message), api_version).encode(message, out)
     return _framed(out)
+
+
+def encode_short_response(header: RequestHeader, message: Message, max_bytes: int) -> bytearray:
+    """Encode the response to the request with this header as one frame with its length, in one portion.
+
+    Raises Unencodable, UnsupportedApi or UnsupportedVersion, or TooLong if the frame exceeds `max_bytes`.
+    """
+    out = _response_header(header.api_key, header.api_version, header.correlation_id, message)
+    codec(type(message), header.api_version).encode(message, out)
+    if len(out) > max_bytes:
+        raise TooLong(f"{type(message).__name__} v{header.api_version} has {len(out)} bytes; {max_bytes} are allowed")
+    _LENGTH.pack_into(out, 0, len(out) - 4)
+    return out
 
 
 def _response_header(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytearray:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
-from typing import TypeVar
+from itertools import accumulate, repeat
+from operator import mul
+from typing import Final, TypeVar
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -10,6 +12,10 @@ _Key = TypeVar("_Key", bound=Hashable)
 _MAX_CACHED_LENGTH = 300
 """The most characters of a text that the caches below keep; clients could fill hundreds of megabytes with longer
 ones."""
+_HASH_WEIGHTS: Final = tuple(
+    accumulate(repeat(31, _MAX_CACHED_LENGTH), lambda power, base: power * base & 0xFFFFFFFF, initial=1)
+)
+"""By which Java's hash multiplies the last UTF-16 code unit of a text, the last but one, and so on."""
 
 
 def utf16_order(text: str) -> bytes:
@@ -30,6 +36,9 @@ def java_string_hash(text: str) -> int:
 
 
 def _java_string_hash(text: str) -> int:
+    if text.isascii() and len(text) <= len(_HASH_WEIGHTS):  # four times as fast, for groups of thousands of members
+        weighted: int = sum(map(mul, reversed(text.encode()), _HASH_WEIGHTS))
+        return weighted & 0xFFFFFFFF
     units = utf16_order(text)
     result = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -62,7 +71,13 @@ def in_hash_map_order(keys: Iterable[_Key], hash_code: Callable[[_Key], int], co
     distinct = list(keys)
     if len(distinct) < 2:
         return distinct
-    last_bucket, threshold = 15, 12
-    while (len(distinct) if counted is None else counted) > threshold:
-        last_bucket, threshold = 2 * last_bucket + 1, 2 * threshold
+    last_bucket = hash_map_buckets(len(distinct) if counted is None else counted) - 1
     return sorted(distinct, key=lambda key: ((code := hash_code(key)) ^ code >> 16) & last_bucket)
+
+
+def hash_map_buckets(size: int) -> int:
+    """The number of buckets of a `java.util.HashMap` that has grown to this size."""
+    buckets = 16
+    while size > buckets * 3 // 4:
+        buckets *= 2
+    return buckets

@@ -34,6 +34,7 @@ from regroup.server.cluster.group_router import GroupRouter
 from regroup.server.cluster.loading import StoredClusterState, load_cluster_state
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.history.upkeep import HistoryUpkeep
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
@@ -62,8 +63,6 @@ StoreFactory: TypeAlias = Callable[[], Awaitable[EventStore]]
 
 DEFAULT_SNAPSHOT_INTERVAL_RECORDS = 50_000
 """The default number of records between two snapshots."""
-SNAPSHOT_CHECK_INTERVAL_S = 5.0
-"""Interval between checks whether the next snapshot is due."""
 INITIAL_REOPEN_DELAY_S = 0.5
 """Delay before a failed store is opened again; it doubles with every failed attempt."""
 MAX_REOPEN_DELAY_S = 5.0
@@ -90,6 +89,8 @@ class ClusterOptions:
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
     snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
     """Records between two snapshots; 0 for a snapshot at the end alone."""
+    keep_ms: int = 0
+    """For how long events are kept, in milliseconds; older ones are trimmed while the brokers run. 0 keeps all."""
     record_max_bytes: int = 0
     """How much of the store the recorded exchanges may take, compressed; with 0 none are stored."""
 
@@ -217,12 +218,18 @@ class BrokerCluster:
         self._open_store = open_store
         self._moving = asyncio.Lock()
         self._log = get_logger("broker-cluster")
-        self._last_snapshot_position = 0
-        self._is_consistent = True
+        self.last_snapshot_position = 0
+        """Position of the last snapshot that this cluster has taken; 0 before the first."""
+        self.is_consistent = True
         """Whether memory and store agree. False from a failure of the store until the next load."""
+        self._upkeep = HistoryUpkeep(
+            self,
+            self.state.now_ms,
+            snapshot_interval_records=options.snapshot_interval_records,
+            keep_ms=options.keep_ms,
+        )
         self._is_closing = False
         self._reopen_task: asyncio.Task[None] | None = None
-        self._snapshot_task: asyncio.Task[None] | None = None
         self.journal.on_failure(self._on_store_failure)
 
     def _new_broker(self, node_id: int, environment: ClusterEnvironment) -> Broker:
@@ -260,8 +267,7 @@ class BrokerCluster:
             self._recording.start()
         for broker in self.brokers:
             await broker.start()
-        if self.options.snapshot_interval_records:
-            self._snapshot_task = asyncio.create_task(self._take_snapshots(), name="snapshots")
+        self._upkeep.start()
 
     async def __aenter__(self) -> Self:
         return self
@@ -276,7 +282,7 @@ class BrokerCluster:
         """
         await self._stop_brokers()
         try:
-            if self._is_consistent:
+            if self.is_consistent:
                 self.state.close()
                 await self.take_snapshot()
             await self.journal.close()
@@ -289,10 +295,10 @@ class BrokerCluster:
 
     async def _stop_brokers(self) -> None:
         self._is_closing = True
-        tasks = [task for task in (self._snapshot_task, self._reopen_task) if task]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._upkeep.stop()
+        if self._reopen_task is not None:
+            self._reopen_task.cancel()
+            await asyncio.gather(self._reopen_task, return_exceptions=True)
         self.transactions.stop()
         self.router.stop()
         for broker in self.brokers:
@@ -443,28 +449,18 @@ class BrokerCluster:
             await self.journal.wait_until_durable(position)
             await self.store.save_snapshots(position, snapshots)
             self.router.mark_saved(snapshots)
-            self._last_snapshot_position = position
+            self.last_snapshot_position = position
         except StoreLost as error:
             self._log.error("store-lost", error=str(error))
             self.journal.fail(error)
         except StoreError as error:
             self._log.warning("snapshot-failed", error=str(error))
 
-    async def _take_snapshots(self) -> None:
-        while True:
-            await asyncio.sleep(SNAPSHOT_CHECK_INTERVAL_S)
-            new_records = self.journal.last_position - self._last_snapshot_position
-            if self._is_consistent and new_records >= self.options.snapshot_interval_records:
-                try:
-                    await self.take_snapshot()
-                except Exception:  # noqa: BLE001  # the next one may succeed
-                    self._log.exception("snapshot-failed")
-
     # A store that fails
 
     def _on_store_failure(self, error: StoreError) -> None:
         """Start the task that reopens the store, unless it runs already or the cluster is closing."""
-        self._is_consistent = False
+        self.is_consistent = False
         if not self._is_closing and (self._reopen_task is None or self._reopen_task.done()):
             self._reopen_task = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
 
@@ -495,6 +491,6 @@ class BrokerCluster:
                 with suppress(StoreError):
                     await self.store.close()
             else:
-                self._is_consistent = True
+                self.is_consistent = True
                 self._log.info("store-reopened", position=self.store.last_position)
                 return

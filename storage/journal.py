@@ -28,7 +28,7 @@ MAX_COMMITS_WITHOUT_CHECKPOINT = 8_000
 MAX_RECORDS_WITHOUT_CHECKPOINT = 100_000
 """After so many commits or records the journal asks for a checkpoint, although others wait to be committed.
 
-A small commit takes two or three pages of 4 KiB of SQLite's write-ahead log, which so stays below 100 MiB however busy
+A small commit takes one or two pages of 4 KiB of SQLite's write-ahead log, which so stays below 100 MiB however busy
 the journal is.
 """
 

@@ -135,6 +135,9 @@ class MemoryStore(EventStore):
                 del self._cuts[cut]
         return count
 
+    async def delete_trimmed(self) -> bool:
+        return False
+
     async def put_value(self, name: str, value: bytes) -> None:
         self._values[name] = value
 

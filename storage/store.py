@@ -8,12 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
-from regroup.storage.errors import CoordinatorFenced, EventNumberConflict
+from regroup.storage.errors import CoordinatorFenced, EventNumberConflict, PositionTrimmed
 from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
 
 __all__ = ["AnyGroup", "ANY_GROUP", "EventStore", "follow"]
+
+
+Value = TypeVar("Value")
 
 
 class AnyGroup(Enum):
@@ -101,9 +104,17 @@ class EventStore(ABC):
 
     @abstractmethod
     async def trim(self, before: int) -> int:
-        """Delete the records with a lower position than `before`, and the cuts after which records are then missing.
+        """Let the history begin at `before`: earlier records and the cuts before them can no longer be read.
 
-        Returns how many records were deleted. Raises SnapshotMissing if no cut covers them.
+        Returns how many records were trimmed. Their space is free once `delete_trimmed` has deleted them. Raises
+        SnapshotMissing if no cut covers them.
+        """
+
+    @abstractmethod
+    async def delete_trimmed(self) -> bool:
+        """Delete a portion of the records that were trimmed; returns whether there may be more.
+
+        A commit beside it waits for one portion at most. After a crash the next call goes on.
         """
 
     @abstractmethod
@@ -183,6 +194,22 @@ async def follow(store: EventStore, *, after: int = 0, pause: Callable[[], Await
             after = record.position
             yield record
         await pause()
+
+
+async def again_if_trimmed(read: Callable[[], Awaitable[Value]]) -> Value:
+    """The result of `read`, which is called a second time if records were trimmed while it read them.
+
+    Raises PositionTrimmed if the second call does.
+    """
+    try:
+        return await read()
+    except PositionTrimmed:
+        return await read()
+
+
+def trimmed_text(trimmed_through: int) -> str:
+    """Where a history begins, to be added to a sentence; empty if nothing was trimmed."""
+    return f"; the events up to position {trimmed_through} have been trimmed" if trimmed_through else ""
 
 
 _NO_HEAD: Final = Head(event_number=0, coordinator_epoch=0, position=0)

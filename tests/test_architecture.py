@@ -143,6 +143,7 @@ ON_THE_EVENT_LOOP = {
     "coordinator/runtime/group_coordinator.py": "it runs decide and evolve: it sets timers and waits for the store",
     "coordinator/runtime/async_requests.py": "awaitable requests over the same",
     "coordinator/runtime/timers.py": "deadlines as timers of the event loop",
+    "coordinator/runtime/deadline_search.py": "whether the clock of the event loop still agrees with that of deadlines",
     "coordinator/runtime/kafka_log.py": "the emulated Kafka log may be slow",
 }
 

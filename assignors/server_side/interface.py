@@ -1,7 +1,7 @@
 """The interface of a server-side assignor (KIP-848), which the coordinator runs with the last assignment as input."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from regroup.assignors.interface import AssignorError
@@ -14,11 +14,11 @@ TargetAssignments = dict[str, dict[str, set[int]]]
 
 @dataclass(frozen=True, slots=True)
 class ServerMember:
-    """A member as the coordinator has it; `current` is its last target assignment, with topics and partitions in stored
+    """A member as the coordinator has it; `current` is its last target assignment, partition numbers by topic in stored
     order."""
 
     topics: tuple[str, ...]
-    current: tuple[TopicPartition, ...] = ()
+    current: Mapping[str, Sequence[int]] = field(default_factory=dict)
     instance_id: str | None = None
 
 

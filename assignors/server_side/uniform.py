@@ -4,12 +4,11 @@ Where all subscriptions are equal it assigns by quotas (below), otherwise see `u
 """
 
 from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, TargetAssignments
 from regroup.assignors.server_side.uniform_heterogeneous import UniformHeterogeneousBuilder
-from regroup.protocol.consumer.primitives import by_topic
-from regroup.protocol.consumer.subscription import TopicPartition, topic_partitions
 
 
 class UniformAssignor(ServerAssignor):
@@ -33,39 +32,73 @@ def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
     """
     first, topics = next((name, member.topics) for name, member in group.members.items())
     sizes = {topic: group.partition_count(topic, first) for topic in topics}
-    assigned = {each for member in group.members.values() for each in member.current}
-    unassigned = deque(
-        each for topic in sizes for each in topic_partitions(topic, range(sizes[topic])) if each not in assigned
-    )
+    free = _FreePartitions(sizes, group.members.values())
     quota, larger_quotas = divmod(sum(sizes.values()), len(group.members))
-    targets: dict[str, list[TopicPartition]] = {}
+    targets: TargetAssignments = {}
     capacity: dict[str, int] = {}
     for index, (name, member) in enumerate(group.members.items()):
         is_larger = larger_quotas > 0
-        targets[name], revoked, capacity[name] = _keep(member, quota + is_larger, sizes)
-        unassigned.extend(revoked)
+        targets[name], capacity[name] = _keep(member, quota + is_larger, free)
         if capacity[name] and is_larger and len(group.members) - index > larger_quotas:
             capacity[name] -= 1
         else:
             larger_quotas -= is_larger
-    for name in group.members:
-        targets[name] += [unassigned.popleft() for _ in range(min(capacity[name], len(unassigned)))]
-    if unassigned:
-        topic, number = unassigned[0]
+    for name, target in targets.items():
+        if capacity[name]:
+            free.give(target, capacity[name])
+    if left := free.first():
+        topic, number = left
         raise AssignorError(f"partition {number} of topic {topic} is left, and all quotas are full", topic=topic)
-    return {name: {topic: set(numbers) for topic, numbers in by_topic(targets[name]).items()} for name in targets}
+    return targets
 
 
-def _keep(
-    member: ServerMember, quota: int, sizes: dict[str, int]
-) -> tuple[list[TopicPartition], list[TopicPartition], int]:
-    """Three values for a member: the partitions that it keeps, those that it must revoke, and how many more it may
-    get."""
-    kept: list[TopicPartition] = []
-    revoked: list[TopicPartition] = []
-    for topic, numbers in by_topic(member.current).items():
-        if topic in sizes:
-            kept += topic_partitions(topic, numbers[:quota])
-            revoked += topic_partitions(topic, numbers[quota:])
+def _keep(member: ServerMember, quota: int, free: "_FreePartitions") -> tuple[dict[str, set[int]], int]:
+    """The partitions that a member keeps, and how many more it may get. What it must revoke becomes free."""
+    kept: dict[str, set[int]] = {}
+    for topic, numbers in member.current.items():
+        if topic in free.sizes:
+            if quota:
+                kept[topic] = set(numbers[:quota])
+            free.add(topic, numbers[quota:])
             quota -= min(quota, len(numbers))
-    return kept, revoked, quota
+    return kept, quota
+
+
+class _FreePartitions:
+    """The partitions that nobody has, in the order in which they are given to members: runs of one topic each, because
+    a topic may have hundreds of thousands."""
+
+    def __init__(self, sizes: Mapping[str, int], members: Iterable[ServerMember]) -> None:
+        self.sizes = sizes
+        assigned: dict[str, set[int]] = {topic: set() for topic in sizes}
+        for member in members:
+            for topic, numbers in member.current.items():
+                if topic in assigned:
+                    assigned[topic].update(numbers)
+        self._runs: deque[tuple[str, Sequence[int]]] = deque()
+        self._given = 0
+        """How many of the first run are given."""
+        for topic, size in sizes.items():
+            numbers = range(size)
+            self.add(topic, [each for each in numbers if each not in assigned[topic]] if assigned[topic] else numbers)
+
+    def add(self, topic: str, numbers: Sequence[int]) -> None:
+        """Append partitions of a topic."""
+        if numbers:
+            self._runs.append((topic, numbers))
+
+    def give(self, target: dict[str, set[int]], count: int) -> None:
+        """Move the next `count` partitions to the target of a member, or all that there are."""
+        while count and self._runs:
+            topic, numbers = self._runs[0]
+            given = numbers[self._given : self._given + count]
+            target.setdefault(topic, set()).update(given)
+            count -= len(given)
+            self._given += len(given)
+            if self._given == len(numbers):
+                self._runs.popleft()
+                self._given = 0
+
+    def first(self) -> tuple[str, int] | None:
+        """The next partition, as topic and number; None if there are no more."""
+        return (self._runs[0][0], self._runs[0][1][self._given]) if self._runs else None

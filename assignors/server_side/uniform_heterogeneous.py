@@ -7,8 +7,11 @@
    until no two differ by more than one. An iteration without a movement is the last.
 """
 
+from bisect import bisect_left, bisect_right
+
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.interface import ServerGroup, TargetAssignments
+from regroup.assignors.server_side.subscribers import subscribers_by_topic
 
 _UNASSIGNED = -1
 _MAX_ITERATIONS = 16
@@ -21,7 +24,7 @@ class UniformHeterogeneousBuilder:
     def __init__(self, group: ServerGroup) -> None:
         self.group = group
         self.names = list(group.members)
-        self.subscribers = self._subscribers()
+        self.subscribers = subscribers_by_topic(group, self.names)
         self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers}
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
@@ -39,31 +42,15 @@ class UniformHeterogeneousBuilder:
             for name, target in zip(self.names, self.targets, strict=True)
         }
 
-    def _subscribers(self) -> dict[str, list[int]]:
-        """The subscribers of each topic, as indexes in the order of members. Most members of a group have equal
-        subscriptions, which is used to save time."""
-        by_subscription: dict[tuple[str, ...], list[int]] = {}
-        for index, member in enumerate(self.group.members.values()):
-            by_subscription.setdefault(member.topics, []).append(index)
-        subscribers: dict[str, list[int]] = {}
-        for topics, indexes in by_subscription.items():
-            for topic in dict.fromkeys(topics):
-                if topic not in subscribers:
-                    self.group.partition_count(topic, self.names[indexes[0]])
-                subscribers.setdefault(topic, []).extend(indexes)
-        for each in subscribers.values():
-            each.sort()
-        return subscribers
-
     def _topic_order(self, topic: str) -> tuple[float, int, tuple[int, int]]:
         subscribers = len(self.subscribers[topic])
         return -(len(self.owners[topic]) / subscribers), subscribers, self.group.topic_id_order(topic)
 
     def _keep(self) -> None:
         for index, (name, member) in enumerate(self.group.members.items()):
-            subscribed = frozenset(member.topics)
-            for topic, number in member.current:
-                if topic in subscribed:
+            subscribed = frozenset(member.topics) if member.current else frozenset()
+            for topic in filter(subscribed.__contains__, member.current):
+                for number in member.current[topic]:
                     if not 0 <= number < len(self.owners[topic]):
                         reason = f"member {name} has partition {number} of topic {topic}, which does not exist"
                         raise AssignorError(reason, member=name, topic=topic)
@@ -82,19 +69,25 @@ class UniformHeterogeneousBuilder:
 
     def _balance(self, topics: list[str]) -> None:
         last_moved: str | None = None
+        lowest = min(self.counts)
         for _ in range(_MAX_ITERATIONS):
             for topic in topics:
                 if topic == last_moved:
                     return
-                if self._balance_topic(topic) or last_moved is None:
+                has_moved = self._may_balance(topic, lowest) and self._balance_topic(topic)
+                if has_moved:
+                    lowest = min(self.counts)
+                if has_moved or last_moved is None:
                     last_moved = topic
 
+    def _may_balance(self, topic: str, lowest: int) -> bool:
+        """Whether an owner has two partitions more than a subscriber. `lowest` is the smallest number that any member
+        has: most topics need no look at all their subscribers."""
+        highest = max(map(self.counts.__getitem__, self.owners[topic]), default=lowest)
+        return highest - lowest > 1 and highest - min(map(self.counts.__getitem__, self.subscribers[topic])) > 1
+
     def _balance_topic(self, topic: str) -> bool:
-        """Move partitions of one topic from the most to the least loaded subscribers; returns whether any moved. None
-        moves if no owner has two partitions more than another."""
-        lowest = min(map(self.counts.__getitem__, self.subscribers[topic]))
-        if max(map(self.counts.__getitem__, self.owners[topic]), default=lowest) - lowest <= 1:
-            return False
+        """Move partitions of one topic from the most to the least loaded subscribers; returns whether any moved."""
         balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
         owned: dict[int, list[int]] = {}
         for number, owner in enumerate(self.owners[topic]):
@@ -144,8 +137,7 @@ class MemberAssignmentBalancer:
         """The member that gets the next partition."""
         if self.low_next >= self.low_end:
             self.low_level += 1
-            while self.low_end < len(self.order) and self.counts[self.order[self.low_end]] == self.low_level:
-                self.low_end += 1
+            self.low_end = self._end_of_low_level()
             self.low_next = 0
         self.low_next += 1
         return self.order[self.low_next - 1]
@@ -157,8 +149,7 @@ class MemberAssignmentBalancer:
                 self.high_level = self.counts[self.order[self.high_start - 1]]
             else:
                 self.high_level -= 1
-            while self.high_start > 0 and self.counts[self.order[self.high_start - 1]] == self.high_level:
-                self.high_start -= 1
+            self.high_start = self._start_of_high_level()
             self.high_next = self.high_end - 1
         if self.high_next < 0:
             return None
@@ -171,3 +162,28 @@ class MemberAssignmentBalancer:
         position, last = self.high_next + 1, self.high_end - 1
         self.order[position], self.order[last] = self.order[last], self.order[position]
         self.high_end = last
+
+    def _end_of_low_level(self) -> int:
+        """Where the members after the least loaded ones begin that are not at the low level.
+
+        Members between the two ends are untouched, thus ordered, and may be thousands.
+        """
+        end = bisect_right(
+            self.order, self.low_level, self.low_end, max(self.low_end, self.high_start), key=self.counts.__getitem__
+        )
+        while self.high_start <= end < len(self.order) and self.counts[self.order[end]] == self.low_level:
+            end += 1
+        return end
+
+    def _start_of_high_level(self) -> int:
+        """Likewise, where the members at the high level begin."""
+        start = bisect_left(
+            self.order,
+            self.high_level,
+            min(self.low_end, self.high_start),
+            self.high_start,
+            key=self.counts.__getitem__,
+        )
+        while 0 < start <= self.low_end and self.counts[self.order[start - 1]] == self.high_level:
+            start -= 1
+        return start

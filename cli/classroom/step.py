@@ -11,6 +11,7 @@ from regroup.cli.classroom.step_view.groups import SteppedGroup
 from regroup.cli.classroom.step_view.messages import message_reader
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.opening import open_store_to_read
+from regroup.storage.store import trimmed_text
 
 
 def run(args: Namespace) -> int:
@@ -30,7 +31,8 @@ async def prepared(args: Namespace) -> StepApp:
     async with await open_store_to_read(args.store) as store:
         first, last = store.trimmed_through, store.last_position
         if args.at is not None and args.at.position is not None and not first <= args.at.position <= last:
-            raise CannotRun(f"unknown position {args.at.position}; the store holds {first} to {last}")
+            begins = trimmed_text(first)
+            raise CannotRun(f"unknown position {args.at.position}; the store holds {first} to {last}{begins}")
     read_messages = message_reader(args.store)
     groups = [SteppedGroup(each, read_messages, args.language) for each in timelines]
     number = 0 if args.at is None else begin_at(args.at, groups)

@@ -31,8 +31,39 @@ AREAS: Final = (
     "txn-offset",
     "validation",
     "recovery",
+    "cg.val",
+    "cg.join",
+    "cg.regex",
+    "cg.lim",
+    "cg.static",
+    "cg.leave",
+    "cg.state",
+    "cg.epoch",
+    "cg.resp",
+    "cg.int",
+    "cg.rec",
+    "cg.asr",
+    "cg.sess",
+    "cg.reb",
+    "cg.od",
+    "cg.topic",
+    "cg.exp",
+    "cg.oc",
+    "cg.of",
+    "cg.txn",
+    "cg.desc",
+    "cg.list",
+    "cg.del",
+    "cg.cfg",
+    "cg.up",
+    "cg.down",
+    "cg.cm",
+    "cg.fail",
 )
-"""The areas of the stories in regroup.conformance.stories, listed here because that takes long to load."""
+"""The areas of the stories in regroup.conformance.stories, listed here because that takes long to load.
+
+Those of the consumer protocol (KIP-848) begin with `cg.`.
+"""
 OWN_EMULATOR: Final = "emulator"
 """The value of --against that stands for an emulator in this process."""
 

@@ -17,8 +17,13 @@ from regroup.cli.terminal.text import printable_lines
 from regroup.conformance.differential.comparison import encode_comparison, format_comparison, summarize
 from regroup.conformance.differential.differential_run import ComparedBrokers, run_courses
 from regroup.conformance.differential.timing import UnsuitableSettings
-from regroup.conformance.harness.broker_under_test import ConformanceTarget, RestartBroker, TargetUnavailable
-from regroup.conformance.harness.cases import ConformanceCase
+from regroup.conformance.harness.broker_under_test import (
+    KAFKA_DEFAULTS,
+    ConformanceTarget,
+    RestartBroker,
+    TargetUnavailable,
+)
+from regroup.conformance.harness.cases import ConformanceCase, area_of
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.run.report import (
     ConformanceReport,
@@ -54,11 +59,13 @@ def run(args: Namespace) -> int:
 def _story_list(cases: Iterable[ConformanceCase], areas: tuple[str, ...]) -> Iterator[str]:
     for each in cases:
         needs = "; ".join(
-            f"needs {name} {need}" for name, need in each.required_settings.items() if need.at_most < 2**31 - 1
+            f"needs {name} {need}"
+            for name, need in each.required_settings.items()
+            if need.nearest(KAFKA_DEFAULTS[name]) != KAFKA_DEFAULTS[name]
         )
         yield f"{each.importance} {each.id}: {each.summary}{f' ({needs})' if needs else ''}"
     for name, reason in NOT_OBSERVABLE.items():
-        if not areas or name.split(".")[0] in areas:
+        if not areas or area_of(name) in areas:
             yield f"- {name}: not observable, {reason}"
 
 

@@ -22,6 +22,7 @@ from regroup.cli.terminal.arguments import (
     setting,
     whole_number,
 )
+from regroup.notation.durations import parse_duration_ms
 
 MAX_BROKERS: Final = 100
 MIN_MAX_RESPONSE_BYTES: Final = 64 * 1024
@@ -30,6 +31,7 @@ DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The same value as in `regroup.server.limits`, which is not imported here, so that help is quick."""
 MIN_RECORD_MAX_BYTES: Final = 1024 * 1024
 DEFAULT_RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
+MIN_KEEP_MS: Final = 60_000
 MAX_TOPIC_PARTITIONS: Final = 10_000
 """The most partitions of a topic, the same as for `num.partitions`."""
 
@@ -83,6 +85,14 @@ def _add_store_arguments(parser: ArgumentParser) -> None:
         choices=("disk", "process"),
         default="disk",
         help="what an acknowledged change survives: a power failure, or only a crash of this process (default: disk)",
+    )
+    add(
+        "--keep",
+        metavar="DURATION",
+        type=kept_ms,
+        default=0,
+        help="delete events from the store that are older, such as 7d or 12h, in small portions while it serves; the "
+        "groups keep their state (default: keep all)",
     )
     add(
         "--record",
@@ -230,3 +240,11 @@ def topic(text: str) -> tuple[str, int]:
             f"invalid topic: {text!r}; write NAME:PARTITIONS, for example orders:7 (at most {MAX_TOPIC_PARTITIONS})"
         )
     return name, int(count)
+
+
+@argument_type
+def kept_ms(text: str) -> int:
+    """Parse the time for which events are kept, in milliseconds."""
+    if (milliseconds := parse_duration_ms(text)) < MIN_KEEP_MS:
+        raise ValueError(f"invalid duration: {text!r}; keep events for 1m at least, for example 12h or 7d")
+    return milliseconds

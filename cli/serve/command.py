@@ -83,6 +83,7 @@ def cluster_options(args: Namespace) -> ClusterOptions:
         brokers=args.brokers,
         max_response_bytes=args.max_response_bytes,
         release=emulated_release(args.broker_version),
+        keep_ms=args.keep,
         record_max_bytes=args.record_max_bytes if args.record else 0,
     )
 

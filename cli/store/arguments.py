@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Final
 
-from regroup.cli.terminal.arguments import loaded_type
+from regroup.cli.terminal.arguments import duration_ms, loaded_type
 
 EVENTS_HELP = """\
 Show a store's events, oldest first: what happened, to which member, and why.
@@ -56,8 +56,10 @@ TRIM_HELP = """\
 Delete the oldest events of a store, so that a long history stays small. The groups keep their state.
 
   regroup trim regroup.db --before 100000
+  regroup trim regroup.db --older-than 7d
 
-Stop the emulator first: only one process may write to a store.
+The file stays as long as it is; the next events are written into the space that becomes free. Stop the emulator first:
+only one process may write to a store. `regroup serve --keep 7d` trims while it runs.
 """
 COPY_HELP = """\
 Copy a store, also while an emulator writes to it. The copy is one file, complete and checked.
@@ -131,7 +133,11 @@ def add_trim_arguments(parser: ArgumentParser) -> None:
     parser.description = TRIM_HELP
     parser.set_defaults(job="regroup.cli.store.history:run_trim")
     _add_store(parser)
-    parser.add_argument("--before", metavar="POSITION", type=int, required=True, help="the first event to keep")
+    first = parser.add_mutually_exclusive_group(required=True)
+    first.add_argument("--before", metavar="POSITION", type=int, help="the first event to keep")
+    first.add_argument(
+        "--older-than", metavar="DURATION", type=duration_ms, help="delete events of an earlier time, such as 7d or 12h"
+    )
 
 
 def add_copy_arguments(parser: ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from regroup.cli.terminal.consoles import PlainConsole
 from regroup.cli.terminal.output import print_error
 from regroup.cli.terminal.text import printable_json
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
+from regroup.storage.errors import PositionTrimmed
 from regroup.storage.records import Record
 from regroup.storage.store import ANY_GROUP, EventStore, follow
 
@@ -47,17 +48,31 @@ async def show_events(args: Namespace, form: Callable[[Record], Any], show: Call
 
 
 async def _selected_records(store: EventStore, args: Namespace) -> AsyncIterator[Record]:
-    """The records after --after; by default from the first one that has not been trimmed."""
-    after = max(args.after, store.trimmed_through)
+    """The records after --after; by default from the first one that has not been trimmed. If a running emulator trims
+    the next ones, the records go on behind them."""
+    after, is_complete = max(args.after, store.trimmed_through), False
     if after > args.after:
-        print_error("events", f"the events up to position {after} have been trimmed")
+        _print_trimmed(after)
+    while not is_complete:
+        try:
+            async for record in _records_after(store, after, args):
+                yield record
+                after = record.position
+            is_complete = True
+        except PositionTrimmed as error:
+            after = error.trimmed_through
+            _print_trimmed(after)
+
+
+def _records_after(store: EventStore, after: int, args: Namespace) -> AsyncIterator[Record]:
     if not args.follow:
-        async for record in store.read(group=ANY_GROUP if args.group is None else args.group, after=after):
-            yield record
-        return
-    async for record in follow(store, after=after, pause=partial(asyncio.sleep, FOLLOW_INTERVAL_S)):
-        if args.group in (None, record.group):
-            yield record
+        return store.read(group=ANY_GROUP if args.group is None else args.group, after=after)
+    following = follow(store, after=after, pause=partial(asyncio.sleep, FOLLOW_INTERVAL_S))
+    return (record async for record in following if args.group in (None, record.group))
+
+
+def _print_trimmed(through: int) -> None:
+    print_error("events", f"the events up to position {through} have been trimmed")
 
 
 def format_event_json(record: Record) -> str:

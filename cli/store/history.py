@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,10 +23,12 @@ from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import group_as_json
 from regroup.coordinator.verification import Violation
-from regroup.server.history.trim import save_snapshots_at
+from regroup.server.history.trim import last_position_before, save_snapshots_at
+from regroup.server.history.upkeep import PORTIONS_PER_CHECKPOINT
 from regroup.server.history.verify_store import VerificationResult, verify_store
 from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
+from regroup.storage.store import EventStore, again_if_trimmed, trimmed_text
 
 MAX_SHOWN_VIOLATIONS: Final = 20
 
@@ -52,7 +55,7 @@ async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group]]:
         first, last = store.trimmed_through, store.last_position
         at = last if args.at is None else args.at
         if not first <= at <= last:
-            raise CannotRun(f"unknown position {at}; the store holds {first} to {last}")
+            raise CannotRun(f"unknown position {at}; the store holds {first} to {last}{trimmed_text(first)}")
         groups = await load_groups(store, until=at)
         times = [record.at_ms async for record in store.read(after=max(at - 1, first), until=at)]
     shown = [group for name, group in sorted(groups.items()) if args.group in (None, name)]
@@ -77,7 +80,7 @@ def run_verify(args: Namespace) -> int:
 async def verify(path: Path) -> VerificationResult:
     with ProgressReporter() as report:
         async with await open_store_to_read(path) as store:
-            return await verify_store(store, partial(report, "folding"))
+            return await again_if_trimmed(partial(verify_store, store, partial(report, "folding")))
 
 
 def print_violations(violations: Sequence[Violation], store: Path) -> None:
@@ -107,19 +110,34 @@ def run_trim(args: Namespace) -> int:
 
 
 async def trim(args: Namespace) -> str:
-    """Delete the events before the position --before, and return a text that says what is left. Raises CannotRun."""
+    """Delete the events before the position --before, or those older than --older-than, and return a text that says
+    what is left. Raises CannotRun."""
     if not args.store.exists():
         raise CannotRun(f"{args.store}: no such file")
     if wal_is_missing(args.store):
         raise CannotRun(missing_wal_text(args.store))
     async with await open_store(args.store) as store:
-        last, snapshots_at = store.last_position, args.before - 1
+        last = store.last_position
+        if args.before is None:
+            snapshots_at = await last_position_before(store, round(time.time() * 1000) - args.older_than)
+        else:
+            snapshots_at = args.before - 1
         if not store.trimmed_through <= snapshots_at <= last:
             first = store.trimmed_through + 1
             raise CannotRun(f"--before must be between {first} and {last + 1}, not {args.before}")
         await save_snapshots_at(store, snapshots_at)
-        deleted = await store.trim(args.before)
+        deleted = await store.trim(snapshots_at + 1)
+        await delete_trimmed(store)
     return (
-        f"{deleted} events were deleted; {last - snapshots_at} from position {args.before} on are left, and every "
+        f"{deleted} events were deleted; {last - snapshots_at} from position {snapshots_at + 1} on are left, and every "
         "group has kept its state."
     )
+
+
+async def delete_trimmed(store: EventStore) -> None:
+    """Delete what was trimmed from the file, also what a killed process has left of an earlier trim."""
+    portions = 0
+    while await store.delete_trimmed():
+        portions += 1
+        if portions % PORTIONS_PER_CHECKPOINT == 0:
+            await store.checkpoint()

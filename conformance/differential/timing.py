@@ -53,6 +53,9 @@ COMPARED_SETTINGS: Final = (
 )
 """The settings on which the responses in a course depend."""
 
+TIMING_SETTINGS: Final = (*COMPARED_SETTINGS, "offsets.retention.check.interval.ms")
+"""The settings on which the timing of a course depends."""
+
 
 class UnsuitableSettings(Exception):
     """Raised if random courses would show nothing, or nothing reliable, with these settings; the text says why."""
@@ -88,7 +91,7 @@ def check_same_settings(one: Mapping[str, str], other: Mapping[str, str]) -> Non
 
 def timing_for(settings: Mapping[str, str], shortest_slot_ms: int = DEFAULT_SLOT_MS) -> CourseTiming:
     """The timing with the shortest slots that fits the broker's settings. Raises UnsuitableSettings if none does."""
-    values = {name: int(settings.get(name, default)) for name, default in KAFKA_DEFAULTS.items()}
+    values = {name: int(settings.get(name, KAFKA_DEFAULTS[name])) for name in TIMING_SETTINGS}
     duration_ms = COURSE_LENGTH * shortest_slot_ms
     _check_bounds(values, duration_ms)
     for slot_ms in range(shortest_slot_ms, 2 * shortest_slot_ms):

@@ -34,8 +34,12 @@ from regroup.protocol.messages.topics import (
 FOO_TOPIC = "conformance-foo"
 BAR_TOPIC = "conformance-bar"
 FOO_0, FOO_1, BAR_0, BAR_1 = (FOO_TOPIC, 0), (FOO_TOPIC, 1), (BAR_TOPIC, 0), (BAR_TOPIC, 1)
+SIX_TOPIC = "conformance-six"
+"""The topic of groups of the consumer protocol: two members share six partitions evenly."""
 PARTITIONS_PER_TOPIC = 3
-"""The number of partitions of each of the two topics that are created at the start."""
+"""The number of partitions of the other topics."""
+TOPICS = {FOO_TOPIC: PARTITIONS_PER_TOPIC, BAR_TOPIC: PARTITIONS_PER_TOPIC, SIX_TOPIC: 6}
+"""The topics that are created at the start, and their numbers of partitions."""
 
 ABSENT_TOPIC = "conformance-absent"
 """A topic that is never created."""
@@ -50,6 +54,10 @@ KAFKA_DEFAULTS: Mapping[str, str] = {
     "group.min.session.timeout.ms": "6000",
     "group.max.session.timeout.ms": "1800000",
     "group.initial.rebalance.delay.ms": "3000",
+    "group.consumer.max.size": "2147483647",
+    "group.consumer.min.session.timeout.ms": "45000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "group.consumer.migration.policy": "bidirectional",
     "offset.metadata.max.bytes": "4096",
     "offsets.retention.minutes": "10080",
     "offsets.retention.check.interval.ms": "600000",
@@ -122,7 +130,7 @@ class ConformanceTarget:
     newest_versions: Mapping[str, int] = field(default_factory=dict)
     brokers: tuple[BrokerAddress, ...] = ()
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
-    """The ids of the two topics; empty for a broker that is older than topic ids."""
+    """The ids of the topics; empty for a broker that is older than topic ids."""
 
     @classmethod
     async def discover(
@@ -199,6 +207,10 @@ class ConformanceTarget:
         """The value of a setting that is an integer, or Kafka's default if the broker did not report it."""
         return int(self.settings.get(name, KAFKA_DEFAULTS[name]))
 
+    def topic_ids_in_order(self) -> list[bytes]:
+        """The ids of the topics in the order of their creation; empty for a broker that is older than topic ids."""
+        return [self.topic_ids[name] for name in TOPICS if name in self.topic_ids]
+
     async def _offered_versions(self, connection: ClientConnection) -> dict[str, range]:
         """The versions that the broker advertises and the codec supports, by API."""
         response = response_as(ApiVersionsResponse, await connection.send(ApiVersionsRequest(), 0))
@@ -222,15 +234,14 @@ class ConformanceTarget:
         return {config.name: config.value for config in configs if config.value is not None}
 
     async def _create_topics(self, connection: ClientConnection) -> None:
-        """Create the two topics. Some brokers have no CreateTopics, but create the topics that Metadata names."""
-        names = (FOO_TOPIC, BAR_TOPIC)
+        """Create the topics. Some brokers have no CreateTopics, but create the topics that Metadata names."""
         if "CreateTopics" in self.versions:
             topics = [
-                CreatableTopic(name=name, num_partitions=PARTITIONS_PER_TOPIC, replication_factor=1) for name in names
+                CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in TOPICS.items()
             ]
             create = CreateTopicsRequest(topics=topics)
             await connection.send(create, self.version_for(create))
-        metadata = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+        metadata = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPICS])
         await self._send(connection, metadata, MetadataResponse)
         if METADATA_VERSION_WITH_TOPIC_IDS in self.versions.get("Metadata", ()):
             with suppress(Malformed):  # librdkafka's mock offers this version and encodes it wrongly

@@ -25,9 +25,26 @@ class SettingBounds:
         upper = [f"at most {self.at_most}"] if self.at_most < 2**63 else []
         return " and ".join(lower + upper)
 
-    def nearest(self, value: int) -> int:
+    def nearest(self, value: str) -> str:
         """The value within the bounds that is nearest to this one."""
-        return min(max(value, self.at_least), self.at_most)
+        return str(min(max(int(value), self.at_least), self.at_most))
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChoice:
+    """The values of a broker setting with which a story can run, if they are words. Their case does not matter."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(self.words)
+
+    def nearest(self, value: str) -> str:
+        """The value itself if it is one of the words, or else the first of them."""
+        return value if value.lower() in self.words else self.words[0]
+
+
+SettingRequirement = SettingBounds | SettingChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +59,7 @@ class ConformanceCase:
     importance: int
     summary: str
     story: StoryFunction
-    required_settings: Mapping[str, SettingBounds]
+    required_settings: Mapping[str, SettingRequirement]
     timeout_s: float
     needs_restart: bool
     correction: str
@@ -53,9 +70,12 @@ class ConformanceCase:
         return area_of(self.id)
 
 
+CONSUMER_PROTOCOL = "cg"
+"""The first part of the ids of behaviours of the consumer protocol (KIP-848)."""
+
 CASES: dict[str, ConformanceCase] = {}
 
-DEFAULT_REQUIREMENTS = {
+DEFAULT_REQUIREMENTS: Mapping[str, SettingRequirement] = {
     "group.max.size": SettingBounds(at_least=13),
     "offsets.retention.check.interval.ms": SettingBounds(at_least=60_000),
 }
@@ -66,15 +86,19 @@ Nearly every story has several members in its group, and no cleanup of its offse
 
 
 def area_of(behaviour: str) -> str:
-    """The area of a behaviour: `join` for `join.generation.first-is-one`."""
-    return behaviour.split(".", maxsplit=1)[0]
+    """The area of a behaviour: `join` for `join.generation.first-is-one`.
+
+    Behaviours of the consumer protocol begin with `cg.`; their area is `cg.join` for `cg.join.first-member`.
+    """
+    first, *rest = behaviour.split(".")
+    return f"{first}.{rest[0]}" if first == CONSUMER_PROTOCOL else first
 
 
 def case(
     behaviour: str,
     importance: int,
     *,
-    required_settings: Mapping[str, SettingBounds] = DEFAULT_REQUIREMENTS,
+    required_settings: Mapping[str, SettingRequirement] = DEFAULT_REQUIREMENTS,
     timeout_s: float = DEFAULT_CASE_TIMEOUT_S,
     needs_restart: bool = False,
     correction: str = "",
@@ -93,10 +117,10 @@ def case(
 
 
 def unmet_requirements(
-    settings: Mapping[str, str], required: Mapping[str, SettingBounds]
+    settings: Mapping[str, str], required: Mapping[str, SettingRequirement]
 ) -> Iterator[tuple[str, Remedy]]:
     """For each requirement that the broker's settings do not meet, what the setting is and must be, and a Remedy."""
     for name, bounds in required.items():
-        value = int(settings.get(name, KAFKA_DEFAULTS[name]))
+        value = settings.get(name, KAFKA_DEFAULTS[name])
         if (nearest := bounds.nearest(value)) != value:
-            yield f"{name} is {value}, but must be {bounds}", Remedy.setting(name, nearest)
+            yield f"{name} is {value}, but must be {bounds}", Remedy(settings=((name, nearest),))

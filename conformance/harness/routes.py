@@ -9,7 +9,12 @@ from regroup.conformance.harness.remedy import CLUSTER_NEEDED
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
-from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from regroup.protocol.messages.describe import (
+    ConsumerGroupDescribeRequest,
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
 from regroup.protocol.messages.offsets import OffsetFetchRequest
 from regroup.protocol.messages.transactions import AddOffsetsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
@@ -81,7 +86,11 @@ def _coordinator_key(group_id: str, request: Message | None) -> tuple[int, str] 
             return GROUP_KEY, group_id
         case InitProducerIdRequest() | AddOffsetsToTxnRequest() | EndTxnRequest():
             return TRANSACTION_KEY, request.transactional_id or ""
-        case DescribeGroupsRequest(groups=[name, *_]) | DeleteGroupsRequest(groups_names=[name, *_]):
+        case (
+            DescribeGroupsRequest(groups=[name, *_])
+            | DeleteGroupsRequest(groups_names=[name, *_])
+            | ConsumerGroupDescribeRequest(group_ids=[name, *_])
+        ):
             return GROUP_KEY, name
         case OffsetFetchRequest(groups=[first, *_]):
             return GROUP_KEY, first.group_id

@@ -1,4 +1,4 @@
-"""The stories, one or two files for each area; importing this package registers all of them in `CASES`."""
+"""The stories, a file or two for each area; importing this package registers all of them in `CASES`."""
 
 from importlib import import_module
 
@@ -33,5 +33,6 @@ for area in (
     "answers",
     "odd_requests",
     "recovery",
+    "consumer_groups",
 ):
     import_module(f"regroup.conformance.stories.{area}")

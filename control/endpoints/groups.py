@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from regroup.control.errors import Status, UnknownGroup
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import AwaitedResponse, GroupState
 from regroup.coordinator.serialization import Cause
+from regroup.storage.store import again_if_trimmed
 from regroup.testing.groups.async_group import AsyncGroup
 from regroup.testing.groups.story import event_of
 from regroup.testing.groups.views import GroupView, MemberInGroup, view_of
@@ -253,6 +255,10 @@ async def members(controlled: ControlledEmulator, wanted: ListInput) -> tuple[Gr
 
 async def events(controlled: ControlledEmulator, wanted: EventsInput) -> tuple[EventAnswer, ...]:
     """List the stored events of a group, the oldest first, with their causes."""
+    return await again_if_trimmed(partial(_stored_events, controlled, wanted))
+
+
+async def _stored_events(controlled: ControlledEmulator, wanted: EventsInput) -> tuple[EventAnswer, ...]:
     found: list[EventAnswer] = []
     history = controlled.emulator.history
     async for record in history.read(group=wanted.group, after=max(wanted.after, history.trimmed_through)):

@@ -238,11 +238,13 @@ def with_holders(
     """The holders after a member has given up what it held, and got what it gained."""
     changed = dict(holders)
     for topic_id, epochs in (held or {}).items():
-        changed[topic_id] = {index: each for index, each in changed[topic_id].items() if index not in epochs}
-        if not changed[topic_id]:
-            del changed[topic_id]
+        left = changed.pop(topic_id).copy()  # a topic may have hundreds of thousands of partitions
+        for index in epochs:
+            left.pop(index, None)
+        if left:
+            changed[topic_id] = left
     for topic_id, epochs in (gained or {}).items():
-        changed[topic_id] = {**changed.get(topic_id, {}), **dict.fromkeys(epochs, member_id)}
+        changed[topic_id] = changed.get(topic_id, {}) | dict.fromkeys(epochs, member_id)
     return changed
 
 

@@ -44,7 +44,8 @@ from regroup.coordinator.consumer_group import (
     TopicId,
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
-from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.events import AppendCommitted
+from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 
@@ -120,6 +121,7 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     Raises FencedMember, AssignorError.
     """
     if decision.group.consumer is None:
+        commit_records_of_classic_group(decision)
         decision.apply(ConsumerGroupCreated, reason="first ConsumerGroupHeartbeat")
     member_id = command.member_id or command.new_member_id
     if command.member_epoch == JOIN_EPOCH:
@@ -130,6 +132,15 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     update_target(decision, command.topics, subscription.assignor, homogeneous=subscription.homogeneous)
     reconcile(decision, member_id, command.topics, command.owned, subscription_changed=subscription.has_changed)
     return consumer_of(decision.group).members[member_id]
+
+
+def commit_records_of_classic_group(decision: DecisionBuilder) -> None:
+    """The log commits its records in order: those that were written for the Empty classic group before are committed
+    first. If the creation of that group were lost later, the new group would be lost with it."""
+    for append_number, append in decision.group.pending_appends.items():
+        if append.kind is not LogRecordKind.OFFSETS:
+            decision.apply(AppendCommitted, append_number=append_number)
+            decision.complete_append(append_number)
 
 
 class SubscriptionEffect(NamedTuple):

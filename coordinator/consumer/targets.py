@@ -1,6 +1,5 @@
 """The target assignment: which assignor computes it, when, and from what (`TargetAssignmentBuilder`)."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -9,11 +8,10 @@ from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.coordinator.consumer.events import TargetAssigned
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, Partitions, TopicId
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerProfile, Partitions, TopicId
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.topics import TopicsImage
-from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.protocol.java_order import in_hash_map_order, java_hash_map_order
+from regroup.protocol.java_order import hash_map_buckets, in_hash_map_order, java_hash_map_order
 from regroup.protocol.topic_ids import topic_id_bytes
 
 ASSIGNORS: Final[dict[str, ServerAssignor]] = {
@@ -71,23 +69,23 @@ def compute_targets(
 ) -> dict[str, Partitions]:
     """The share of every member. Members and topics have the order of Kafka's hash maps, as far as it can be known."""
     subscribed: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
+    existing = ExistingTopics(consumer, topics)
     members = {}
     for member_id in java_hash_map_order(consumer.members):
         member = consumer.members[member_id]
         key = member.profile.subscribed_topics, member.profile.subscribed_regex
         if key not in subscribed:
-            subscribed[key] = existing_topics(consumer, member, topics)
+            subscribed[key] = existing.of(member.profile)
         members[member_id] = ServerMember(
             topics=subscribed[key],
-            current=named_partitions(consumer.targets.get(member_id, {}), topics),
+            current=by_topic_name(consumer.targets.get(member_id, {}), topics),
             instance_id=member.instance_id,
         )
-    names = dict.fromkeys(name for each in subscribed.values() for name in each)
     computed = assignor.assign(
         ServerGroup(
-            partitions_per_topic={name: topics.by_name[name].partitions for name in names},
+            partitions_per_topic={name: topics.by_name[name].partitions for name in existing.names},
             members=members,
-            topic_ids={name: topic_id_bytes(topics.by_name[name].topic_id) for name in names},
+            topic_ids={name: topic_id_bytes(topics.by_name[name].topic_id) for name in existing.names},
             homogeneous=homogeneous,
         )
     )
@@ -99,20 +97,49 @@ def compute_targets(
     }
 
 
-def existing_topics(consumer: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> tuple[str, ...]:
-    """The topics to which a member subscribes, in the order in which Kafka has a set of their ids."""
-    topic_ids = in_uuid_order(topics.ids_of(consumer.topics_of(member.profile)))
-    return tuple(topics.by_id[topic_id].name for topic_id in topic_ids)
+class ExistingTopics:
+    """The topics to which members subscribe and which exist, in the order in which Kafka has a set of their ids.
+
+    A thousand members may name a thousand topics each, and no two the same ones, so the order of many topics is made
+    from that of all.
+    """
+
+    def __init__(self, consumer: ConsumerGroup, topics: TopicsImage) -> None:
+        self._consumer = consumer
+        self._topics = topics
+        self.names = frozenset(name for name in consumer.subscribed_topics if name in topics.by_name)
+        """All topics to which members subscribe."""
+        self._orders: dict[int, list[str]] = {}
+        """All of them in the order that they have in a map with so many buckets."""
+
+    def of(self, profile: ConsumerProfile) -> tuple[str, ...]:
+        """The topics of one member."""
+        names = self._consumer.topics_of(profile)
+        found = self.names.intersection(names)
+        if names is profile.subscribed_topics and 8 * len(found) > len(self.names):
+            return tuple(filter(found.__contains__, self._order(len(found))))
+        return self._in_order(self._topics.ids_of(names))
+
+    def _order(self, size: int) -> list[str]:
+        """All topics as a map of this size has them. Names are sorted, and those of one bucket keep their order."""
+        buckets = hash_map_buckets(size)
+        if buckets not in self._orders:
+            ids = self._topics.ids_of(sorted(self.names))
+            self._orders[buckets] = [*self._in_order(ids, size)]
+        return self._orders[buckets]
+
+    def _in_order(self, topic_ids: list[TopicId], size: int | None = None) -> tuple[str, ...]:
+        by_id = self._topics.by_id
+        return tuple([by_id[topic_id].name for topic_id in in_hash_map_order(topic_ids, java_uuid_hash, size)])
 
 
-def named_partitions(target: Partitions, topics: TopicsImage) -> tuple[TopicPartition, ...]:
+def by_topic_name(target: Partitions, topics: TopicsImage) -> dict[str, tuple[int, ...]]:
     """A former share, without topics that exist no more."""
-    return tuple(
-        TopicPartition(topics.by_id[topic_id].name, index)
-        for topic_id in in_uuid_order(target)
+    return {
+        topics.by_id[topic_id].name: target[topic_id]
+        for topic_id in in_hash_map_order(target, java_uuid_hash)
         if topic_id in topics.by_id
-        for index in target[topic_id]
-    )
+    }
 
 
 def is_homogeneous(consumer: ConsumerGroup) -> bool:
@@ -121,11 +148,6 @@ def is_homogeneous(consumer: ConsumerGroup) -> bool:
     if not consumer.regex_subscriptions:
         return all(count == size for count in consumer.subscriptions.values())
     return not consumer.subscriptions and list(consumer.regex_subscriptions.values()) == [size]
-
-
-def in_uuid_order(topic_ids: Iterable[TopicId]) -> list[TopicId]:
-    """Topic ids in the order of a Java hash map."""
-    return in_hash_map_order(topic_ids, java_uuid_hash)
 
 
 @lru_cache(maxsize=8192)

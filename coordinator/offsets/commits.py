@@ -69,7 +69,7 @@ def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOff
     max_units = settings.offset_metadata_max_bytes
     accepted, too_large = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE
     texts = [offset.metadata for offset in offsets]
-    if 2 * max(map(len, texts), default=0) <= max_units:  # a character has one or two UTF-16 code units
+    if not any(texts) or 2 * max(map(len, texts)) <= max_units:  # a character has one or two UTF-16 code units
         return [accepted] * len(texts)
     return [too_large if len(utf16_order(text)) > 2 * max_units else accepted for text in texts]
 
@@ -79,11 +79,12 @@ def accepted_offsets(
 ) -> OffsetsByPartition:
     """The offsets as they are committed, the last one of each partition."""
     committed: OffsetsByPartition = {}
+    topic, partitions = None, dict[int, CommittedOffset]()
     for offset in accepted:
-        topic = offset.topic
-        if topic not in committed:
-            committed[topic] = {}
-        committed[topic][offset.partition] = CommittedOffset(
+        if offset.topic != topic:  # mostly the offsets of a topic follow each other
+            topic = offset.topic
+            partitions = committed.setdefault(topic, {})
+        partitions[offset.partition] = CommittedOffset(
             offset.offset, offset.leader_epoch, offset.metadata, at_ms, expires_at_ms
         )
     return committed

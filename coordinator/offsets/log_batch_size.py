@@ -35,9 +35,8 @@ def offsets_fit(group_id: str, offsets: Sequence[RequestedOffset]) -> bool:
     """Whether the offsets of one request fit into one batch. Only if as many of the longest would not, each is
     measured."""
     group_bytes = _size_of(group_id)
-    topic_characters = max(map(len, {each.topic for each in offsets}), default=0)
-    metadata_characters = max([len(each.metadata) for each in offsets], default=0)
-    if len(offsets) * (100 + group_bytes + 3 * (topic_characters + metadata_characters)) < MAX_BATCH_BYTES:
+    longest = max([len(each.topic) + len(each.metadata) for each in offsets], default=0)
+    if len(offsets) * (100 + group_bytes + 3 * longest) < MAX_BATCH_BYTES:
         return True
     total_bytes = _BATCH_HEADER_BYTES
     for number, each in enumerate(offsets):

@@ -18,9 +18,10 @@ from regroup.coordinator.commands import Deadline
 from regroup.coordinator.deadlines import deadlines, may_expire_earlier, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
-from regroup.coordinator.events import Event
+from regroup.coordinator.events import Event, OffsetsCommitted
 from regroup.coordinator.group import Group, MemberId
 from regroup.coordinator.runtime.async_requests import AsyncRequests
+from regroup.coordinator.runtime.deadline_search import DeadlineSearch
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.runtime.logger import get_logger
@@ -52,6 +53,9 @@ LOGGED_EVENTS = frozenset(
     }
 )
 """Events that are logged at level info."""
+
+OFFSETS_COMMITTED_ONLY = frozenset({OffsetsCommitted})
+"""The types of events after which a group has the deadlines and members that it had before, and nothing is logged."""
 
 LOAD: Final = Cause(internal="load of the group")
 KAFKA_LOG: Final = Cause(internal="Kafka's log")
@@ -100,7 +104,10 @@ class GroupCoordinator(AsyncRequests):
         self._pending = PendingResponses()
         self._unavailable: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._coordinator_epoch = 0
-        self._timers = GroupTimers(self._next_deadline, self._deadline_passed, now, timer_tick_ms)
+        self._search = DeadlineSearch(self._known_group, self._earliest, now)
+        self._timers = GroupTimers(
+            self._search.earliest, self._deadline_passed, now, timer_tick_ms, self._search.changed
+        )
         self._retention_timer: asyncio.TimerHandle | None = None
         self._log = get_logger("coordinator")
         journal.on_failure(self._fail)
@@ -176,7 +183,8 @@ class GroupCoordinator(AsyncRequests):
             return
         if decision.touched_sessions:
             last_seen_ms = self._last_seen_ms.setdefault(group_id, {})
-            if not decision.events and may_expire_earlier(decision.group, decision.touched_sessions, last_seen_ms):
+            if may_expire_earlier(decision.group, decision.touched_sessions, last_seen_ms):
+                self._search.forget(group_id)
                 self._timers.reschedule(group_id)
             last_seen_ms.update(dict.fromkeys(decision.touched_sessions, command.at_ms))
         self._respond(decision, command, on_response)
@@ -217,9 +225,10 @@ class GroupCoordinator(AsyncRequests):
             return False
         self._groups[group_id] = group
         self._unsaved[group_id] = None
-        self._forget_removed_members(group)
-        self._timers.reschedule(group_id)
-        self._log_events(group_id, decision.events)
+        if not OFFSETS_COMMITTED_ONLY.issuperset(map(type, decision.events)):
+            self._forget_removed_members(group)
+            self._timers.reschedule(group_id)
+            self._log_events(group_id, decision.events)
         return True
 
     def _forget_removed_members(self, group: Group) -> None:
@@ -287,8 +296,14 @@ class GroupCoordinator(AsyncRequests):
     # Deadlines
 
     def _next_deadline(self, group_id: str) -> Deadline | None:
-        group = self._groups.get(group_id)
-        return next_deadline(group, self._last_seen_ms.get(group_id, {})) if group else None
+        group = self._known_group(group_id)
+        return self._earliest(group) if group else None
+
+    def _known_group(self, group_id: str) -> Group | None:
+        return self._groups.get(group_id)
+
+    def _earliest(self, group: Group) -> Deadline | None:
+        return next_deadline(group, self._last_seen_ms.get(group.group_id, {}))
 
     def _deadline_passed(self, group_id: str, deadline: Deadline) -> None:
         _, kind, member_id, last_seen_ms = deadline

@@ -1,5 +1,7 @@
 """Loads groups from a store: folds snapshots and events, which are the only source of a group's state."""
 
+from functools import partial
+
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import (
@@ -11,7 +13,7 @@ from regroup.coordinator.serialization import (
 )
 from regroup.storage.errors import StoreDamaged, UnsupportedStoreVersion
 from regroup.storage.records import Record
-from regroup.storage.store import EventStore
+from regroup.storage.store import EventStore, again_if_trimmed
 
 
 async def load_groups(store: EventStore, until: int | None = None) -> dict[str, Group]:
@@ -20,6 +22,10 @@ async def load_groups(store: EventStore, until: int | None = None) -> dict[str, 
 
     Raises StoreDamaged if snapshots and records together leave out a part of a group's history.
     """
+    return await again_if_trimmed(partial(_load_groups, store, until))
+
+
+async def _load_groups(store: EventStore, until: int | None) -> dict[str, Group]:
     heads = await store.heads() if until is None or until >= store.last_position else {}
     after, groups = await load_snapshots(store, until)
     async for record in store.read(after=after, until=until):

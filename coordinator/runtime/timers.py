@@ -15,7 +15,8 @@ class GroupTimers:
     """Calls `on_deadline(group_id, deadline)`, one deadline at a time, once `now()` has reached it.
 
     A deadline that has passed already is handled after `tick_ms`: 0 for a clock that stands still between two requests.
-    A heartbeat that moves deadlines back needs no call: the timer fires, finds nothing due, and is set again.
+    A heartbeat that moves deadlines back needs no call: the timer fires, finds nothing due, and is set again. Where a
+    timer is set, `changed_deadline` may leave out deadlines that have not become earlier since it was called last.
     """
 
     def __init__(
@@ -24,8 +25,10 @@ class GroupTimers:
         on_deadline: Callable[[str, Deadline], None],
         now: Callable[[], int],
         tick_ms: int = TICK_MS,
+        changed_deadline: Callable[[str], Deadline | None] | None = None,
     ) -> None:
         self._next_deadline = next_deadline
+        self._changed_deadline = changed_deadline or next_deadline
         self._on_deadline = on_deadline
         self._now = now
         self._tick_ms = tick_ms
@@ -56,10 +59,10 @@ class GroupTimers:
     def _set(self, group_id: str) -> None:
         """Set the group's timer to its earliest deadline. A timer that fires early enough stays. The delay is measured
         by the loop's clock, since `now` may jump."""
-        deadline = self._next_deadline(group_id)
+        loop, present = asyncio.get_running_loop(), self._timers.get(group_id)
+        deadline = self._changed_deadline(group_id) if present else self._next_deadline(group_id)
         if deadline is None:
             return
-        loop, present = asyncio.get_running_loop(), self._timers.get(group_id)
         due_s = loop.time() + max(deadline.at_ms - self._now(), self._tick_ms) / 1000
         if present and present.when() <= due_s + TICK_MS / 1000:
             return

@@ -14,22 +14,25 @@ from typing import Any, Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer_group import ConsumerGroupState
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import consumer_invariants
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker.consumer_groups import ConsumerGroups
+from regroup.lab.checker.consumer_invariants import ConsumerInvariant
 from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
+from regroup.lab.checker.fenced_members import FencedMembers
 from regroup.lab.checker.member_invariants import MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.open_requests import OpenRequests
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.runtime.workload import RecordLedger
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.message import Message
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
@@ -89,8 +92,8 @@ class Checker:
     def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
         self.state = CheckerState(settings, now_ms)
         self.members = MemberChecker(self.state.acknowledgements.removed_members)
+        self.fenced = FencedMembers()
         self.violations: list[RunViolation] = []
-        self._consumer_groups = ConsumerGroups()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._coordinators: dict[str, GroupCoordinator] = {}
@@ -99,7 +102,7 @@ class Checker:
         """Coordinators whose process has crashed, by their `id()`: they are not compared with the store any more."""
         self._assignments: dict[str, dict[str, frozenset[TopicPartition]]] = {}
         """By group id, the last committed assignment: the partitions of each member."""
-        self._compared: dict[str, tuple[GroupState, int]] = {}
+        self._compared: dict[str, tuple[GroupState | ConsumerGroupState, int]] = {}
         """By group id, the state and generation in which the group was last compared with its shadow in full."""
         self._exchanges = self._events = self._rebalances = self._removals = 0
         self._offsets_went_back = self._needless_moves = 0
@@ -136,21 +139,42 @@ class Checker:
             self.state.acknowledgements.on_sync_response(exchange, exchange.response)
 
     def _check_consumer_group(self, exchange: ObservedExchange) -> None:
-        """Check the response to a heartbeat of the consumer protocol, or to a commit in a group of it."""
-        command, groups = exchange.command, self._consumer_groups
+        """Check a response by the rules of the consumer protocol, if its group is one of these; follow others, too."""
+        command: Any = exchange.command
+        groups, member_id = self.state.consumer_groups, getattr(command, "member_id", "")
         is_heartbeat = isinstance(command, ConsumerGroupHeartbeat)
-        if not is_heartbeat and exchange.before.consumer is None:
-            return
         group = groups.group(exchange.group_id)
         if exchange.exchange_number < group.exchange_number:
-            return  # what later responses have told is newer than what this one was decided with
+            return  # what later responses have answered is newer than what this one was decided with
         group.exchange_number = exchange.exchange_number
-        groups.proceed(exchange.group_id, exchange.decided_group.event_number)
-        for invariant in consumer_invariants.invariants_of(is_heartbeat, exchange.error_code):
-            if detail := invariant(groups, exchange):
-                self._report_exchange(invariant_sentence(invariant), detail, exchange)
-        if isinstance(command, ConsumerGroupHeartbeat) and not exchange.error_code:
+        is_consumer = is_heartbeat or exchange.before.consumer is not None
+        self._report_steps(groups.begin(exchange.group_id, exchange.before.event_number, member_id))
+        if is_consumer:
+            self._check_consumer_invariants(consumer_invariants.RULE_INVARIANTS, exchange)
+        self._report_steps(groups.proceed(exchange.group_id, exchange.after.event_number))
+        if is_consumer:
+            found = consumer_invariants.invariants_of(is_heartbeat, exchange.error_code)
+            self._check_consumer_invariants(found, exchange)
+        if is_heartbeat and not exchange.error_code:
             groups.on_heartbeat(command, exchange.response)
+        elif isinstance(command, c.SyncGroup | c.Heartbeat) and not exchange.error_code:
+            groups.on_classic_response(exchange.group_id, member_id)
+        if exchange.after is not exchange.before and not group.queue:
+            self._compare_folds(exchange.group_id, exchange.after.event_number)
+
+    def _compare_folds(self, group_id: str, event_number: int) -> None:
+        stored = self.state.shadow.group(group_id)
+        if stored.event_number == event_number and (detail := invariants.both_folds_agree(stored, self.state)):
+            self._report(invariant_sentence(invariants.both_folds_agree), detail, self.state.shadow.position)
+
+    def _check_consumer_invariants(self, found: Iterable[ConsumerInvariant], exchange: ObservedExchange) -> None:
+        for invariant in found:
+            if detail := invariant(self.state.consumer_groups, exchange, self.state.settings):
+                self._report_exchange(invariant_sentence(invariant), detail, exchange)
+
+    def _report_steps(self, violations: Iterable[tuple[str, str]]) -> None:
+        for sentence, detail in violations:
+            self._report(sentence, detail)
 
     def on_command(self, exchange: ObservedExchange) -> None:
         """Check a command that its coordinator has handled."""
@@ -176,7 +200,10 @@ class Checker:
         self.state.acknowledgements.on_group_change(exchange)
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
+        if (before.consumer is None) != (after.consumer is None) and after.exists:
+            self._check(invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
+            self._report_steps(self.state.consumer_groups.proceed(group_id))
             for invariant in invariants.LOAD_INVARIANTS:
                 self._check(invariant, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
@@ -243,7 +270,7 @@ class Checker:
             event = records[index].type if 0 <= index < len(records) else "the last event"
             self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
         for position, record in enumerate(records, last_position - len(records) + 1):
-            self._consumer_groups.on_stored(record, position)
+            self.state.consumer_groups.on_stored(record, position)
         self._events += len(records)
         for record in records:
             if record.type == "assignment-committed":
@@ -265,7 +292,8 @@ class Checker:
         if coordinator is None or id(coordinator) in self._crashed or not coordinator.is_ready:
             return
         live, stored = coordinator.group(group_id), self.state.shadow.group(group_id)
-        phase = live.state, live.generation_id
+        consumer = live.consumer
+        phase = (live.state, live.generation_id) if consumer is None else (consumer.state, consumer.group_epoch)
         if live.event_number == stored.event_number and not in_full:
             if self._compared.get(group_id) == phase:
                 return
@@ -286,12 +314,29 @@ class Checker:
         ledger = self.members.ledger(group_id)
         if name is None:
             return ledger
-        return MemberLedger(ledger, lambda partition: self._report_members(self.members.on_record(name, partition)))
+        return MemberLedger(ledger, lambda partition: self._on_record(name, partition))
+
+    def _on_record(self, name: str, partition: TopicPartition) -> None:
+        self._report_members(self.members.on_record(name, partition))
+        if violation := self.fenced.on_record(name, partition, self._now_ms()):
+            self._report_members([violation])
+
+    def on_member_request(self, name: str, message: Message) -> None:
+        """Check a request that a member sends."""
+        if violation := self.fenced.on_request(name, message):
+            self._report_members([violation])
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
         """Check a change of a member's consumer. An error that the consumer reports violates no invariant."""
+        if isinstance(change, JoinedGroup):
+            self.fenced.on_new_life(name)
         if not isinstance(change, ConsumerError):
             self._report_members(self.members.on_member_change(name, change, at_ms))
+
+    def on_member_stop(self, name: str, at_ms: int) -> None:
+        """A member's process has ended or restarted."""
+        self.fenced.on_new_life(name)
+        self.members.on_member_stop(name, at_ms)
 
     # The end
 
@@ -310,6 +355,9 @@ class Checker:
             if coordinator.is_ready and id(coordinator) not in self._crashed:
                 for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
                     self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+        for group_id in self.state.consumer_groups.group_ids:
+            self._report_steps(self.state.consumer_groups.proceed(group_id))
+            self._compare_folds(group_id, shadow.group(group_id).event_number)
         for group_id in shadow.differing_groups(records) if records is not None else ():
             self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
         skipped = 0

@@ -1,45 +1,58 @@
-"""What is known of groups of the consumer protocol from their heartbeats, and from the removals that the store holds.
+"""What is known of groups of the consumer protocol: from the responses to their members, and from what the store holds.
 
     groups = ConsumerGroups()
-    groups.on_stored(record, position)           # a member is gone, a target is new
-    groups.proceed(group_id, event_number)       # take account of the records up to the one on which a response rests
+    groups.on_stored(record, position)           # an event of the group is durable
+    groups.proceed(group_id, event_number)       # take account of the events up to the one on which a response rests
     groups.on_heartbeat(command, response)       # a response leaves
 
-Nothing of it comes from the coordinator's own state: the epochs and assignments are those that responses have carried.
+Nothing of it comes from the coordinator's own state: what a member was answered comes from responses, and
+`StoredGroup` folds the stored events without the product's `evolve`.
 """
 
 from collections import deque
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, get_args
 
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.consumer.migration.events import GroupDowngraded
+from regroup.coordinator.consumer.migration.events import AnyMigrationEvent, GroupDowngraded, GroupUpgraded
 from regroup.coordinator.consumer_group import AWAY_EPOCH
-from regroup.coordinator.events import Event, MemberLeft, MemberRemoved
-from regroup.coordinator.serialization import decode_event
+from regroup.coordinator.events import (
+    CoordinatorLoaded,
+    Event,
+    GroupDeleted,
+    MemberLeft,
+    MemberRemoved,
+    StaticMemberReplaced,
+)
+from regroup.coordinator.serialization import EVENT_TYPE_NAMES, decode_event
+from regroup.coordinator.topics import NO_TOPICS, TopicsImage
+from regroup.lab.checker.consumer_steps import step_violations
+from regroup.lab.checker.stored_consumer_groups import Partition, StoredGroup, StoredMember, flat
 from regroup.protocol.topic_ids import topic_id_text
 from regroup.storage.records import NewRecord
 
-Partition: TypeAlias = tuple[str, int]
-"""The topic id and the index of a partition."""
-RELEVANT_TYPES: Final = (
-    "member-left",
-    "member-removed",
-    "static-consumer-replaced",
-    "static-member-away",
-    "target-assigned",
-    "group-downgraded",
+RELEVANT_TYPES: Final = frozenset(
+    EVENT_TYPE_NAMES[each]
+    for each in (
+        *get_args(ce.AnyConsumerEvent),
+        *get_args(AnyMigrationEvent),
+        *(CoordinatorLoaded, GroupDeleted, MemberLeft, MemberRemoved, StaticMemberReplaced),
+    )
 )
+"""The types of the events that say what a group of the consumer protocol is like."""
+
+MIGRATION_KEEPS_MEMBERS: Final = "A group that changes its protocol keeps every member that was accepted before."
 
 
 @dataclass(slots=True)
-class ToldMember:
-    """What responses have told a member in its present life, which began with epoch 0."""
+class AnsweredMember:
+    """What responses have answered a member in its present life, which began with epoch 0."""
 
     epochs: list[int] = field(default_factory=list)
-    """The epochs in the order in which they were told, each once."""
+    """The epochs of the responses in their order, each once."""
     assigned: frozenset[Partition] = frozenset()
     """The last assignment that a response has carried."""
     since: dict[Partition, int] = field(default_factory=dict)
@@ -56,61 +69,95 @@ class ToldMember:
 
 
 @dataclass(slots=True)
-class ToldGroup:
-    """The members of a group, as responses have described them, and the target that the store holds."""
+class KnownGroup:
+    """One group: its members as responses have described them, and what the stored events add up to."""
 
-    members: dict[str, ToldMember] = field(default_factory=dict)
-    target_epoch: int = 0
-    targets: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    members: dict[str, AnsweredMember] = field(default_factory=dict)
+    stored: StoredGroup = field(default_factory=StoredGroup)
+    before: StoredMember | None = None
+    """The member of the present request, before the events of the request."""
+    epoch_before: int = 0
+    """The group epoch before the events of the present request."""
     exchange_number: int = 0
     """Number of the newest exchange whose response was checked."""
-    stored: deque[tuple[int, Event]] = field(default_factory=deque)
+    event_number: int = 0
+    """Number of the last event that was applied."""
+    queue: deque[tuple[int, Event]] = field(default_factory=deque)
     """Stored events with their numbers that no response has rested on so far."""
+
+    classic_members: dict[str, None] = field(default_factory=dict)
+    """Members of the classic protocol by the responses that accepted their requests; none is known after a load."""
+    topics: TopicsImage = NO_TOPICS
+    """The topics of the cluster at the last heartbeat that was accepted."""
+
+    def topics_are_known(self, topics: TopicsImage) -> bool:
+        """Whether the topics have not changed since the last heartbeat that was accepted."""
+        return topics is self.topics or topics.by_name == self.topics.by_name
 
     def other_holders(self, member_id: str, partition: Partition) -> Iterator[str]:
         """The other members that hold a partition."""
-        return (each for each, told in self.members.items() if each != member_id and partition in told.since)
+        return (each for each, member in self.members.items() if each != member_id and partition in member.since)
 
 
 class ConsumerGroups:
-    """All groups of a run that had heartbeats of the consumer protocol."""
+    """All groups of a run."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, ToldGroup] = {}
+        self._groups: dict[str, KnownGroup] = {}
 
-    def group(self, group_id: str) -> ToldGroup:
+    def group(self, group_id: str) -> KnownGroup:
         """The group of this id, which may have no members."""
-        return self._groups.setdefault(group_id, ToldGroup())
+        return self._groups.setdefault(group_id, KnownGroup())
+
+    @property
+    def group_ids(self) -> tuple[str, ...]:
+        return tuple(self._groups)
 
     def on_stored(self, record: NewRecord, position: int) -> None:
-        """Keep a stored record that says who is no member any more, or which target a group has."""
-        if record.type in RELEVANT_TYPES and record.group is not None:
+        """Keep a stored event until a response rests on it."""
+        if record.group is not None and record.type in RELEVANT_TYPES:
             event = decode_event(record.stored_at(position))
-            self.group(record.group).stored.append((record.event_number, event))
+            self.group(record.group).queue.append((record.event_number, event))
 
-    def proceed(self, group_id: str, event_number: int) -> None:
-        """Take account of the stored records up to this event; later ones are newer than the response to check."""
+    def begin(self, group_id: str, event_number: int, member_id: str) -> list[tuple[str, str]]:
+        """Go on to the state before a request of this member; returns the violations of the events until then."""
+        violations = self.proceed(group_id, event_number)
         group = self.group(group_id)
-        while group.stored and group.stored[0][0] <= event_number:
-            self._apply(group, group.stored.popleft()[1])
+        member = group.stored.members.get(member_id)
+        group.before, group.epoch_before = copy(member) if member else None, group.stored.group_epoch
+        return violations
 
-    def _apply(self, group: ToldGroup, event: Event) -> None:
+    def proceed(self, group_id: str, event_number: int | None = None) -> list[tuple[str, str]]:
+        """Take account of the stored events up to this one, by default of all; later ones are newer than the response
+        to check. Returns the violations of these events: the sentence of each, and what was found."""
+        group, violations = self.group(group_id), []
+        while group.queue and (event_number is None or group.queue[0][0] <= event_number):
+            group.event_number, event = group.queue.popleft()
+            violations += step_violations(group.stored, event)
+            if missing := _members_lost_by(event, group):
+                violations.append((MIGRATION_KEEPS_MEMBERS, f"{', '.join(missing)} is not among them"))
+            group.stored.apply(event)
+            self._end_lives(group, event)
+        return violations
+
+    def _end_lives(self, group: KnownGroup, event: Event) -> None:
+        """A member that was removed has no present life, and one that is away keeps what it is assigned."""
         match event:
             case MemberLeft(member_id=member_id) | MemberRemoved(member_id=member_id):
                 group.members.pop(member_id, None)
-                group.targets.pop(member_id, None)
-            case ce.StaticConsumerReplaced(member_id=member_id, replaced_member_id=replaced):
+                group.classic_members.pop(member_id, None)
+            case StaticMemberReplaced(replaced_member_id=replaced):
+                group.classic_members.pop(replaced, None)
+            case CoordinatorLoaded():
+                group.classic_members.clear()
+            case ce.StaticConsumerReplaced(replaced_member_id=replaced):
                 group.members.pop(replaced, None)
-                group.targets[member_id] = group.targets.pop(replaced, frozenset())
+                group.classic_members.pop(replaced, None)
             case ce.StaticMemberAway(member_id=member_id) if member_id in group.members:
-                told = group.members[member_id]
-                told.epochs, told.since = [AWAY_EPOCH], dict.fromkeys(told.assigned, 0)
-            case ce.TargetAssigned(assignment_epoch=epoch, targets=targets):
-                group.target_epoch = epoch
-                group.targets.update((each, _flat(share)) for each, share in targets.items())
-            case GroupDowngraded():
+                member = group.members[member_id]
+                member.epochs, member.since = [AWAY_EPOCH], dict.fromkeys(member.assigned, 0)
+            case GroupDowngraded() | ce.ConsumerGroupEnded() | GroupDeleted():
                 group.members.clear()
-                group.targets.clear()
 
     def on_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
         """Follow a heartbeat that was accepted, as its response leaves."""
@@ -118,16 +165,33 @@ class ConsumerGroups:
         if command.member_epoch < 0:
             return
         if command.member_epoch == 0:
-            former = members.pop(response.member_id, ToldMember())
-            members[response.member_id] = ToldMember(assigned=former.assigned, since=former.since)
-        told = members.setdefault(response.member_id, ToldMember())
-        if response.member_epoch not in told.epochs:
-            told.epochs.append(response.member_epoch)
+            former = members.pop(response.member_id, AnsweredMember())
+            members[response.member_id] = AnsweredMember(assigned=former.assigned, since=former.since)
+        member = members.setdefault(response.member_id, AnsweredMember())
+        if response.member_epoch not in member.epochs:
+            member.epochs.append(response.member_epoch)
         given = assignment_of(response)
-        assigned = told.assigned if given is None else given
-        kept = told.since if command.owned is None else told.held & _flat(command.owned)
-        told.since = {each: told.since.get(each, response.member_epoch) for each in (*assigned, *kept)}
-        told.assigned = assigned
+        assigned = member.assigned if given is None else given
+        kept = member.since if command.owned is None else member.held & flat(command.owned)
+        member.since = {each: member.since.get(each, response.member_epoch) for each in (*assigned, *kept)}
+        member.assigned = assigned
+        self.group(command.group_id).topics = command.topics
+
+    def on_classic_response(self, group_id: str, member_id: str) -> None:
+        """Follow a request of a member of the classic protocol that was accepted."""
+        if member_id:
+            self.group(group_id).classic_members[member_id] = None
+
+
+def _members_lost_by(event: Event, group: KnownGroup) -> list[str]:
+    """The members of a group that are not among those of the event with which it changes its protocol."""
+    match event:
+        case GroupUpgraded(profiles=profiles):
+            return [each for each in group.classic_members if each not in profiles]
+        case GroupDowngraded(members=members):
+            kept = {each.member_id for each in members}
+            return [each for each in group.stored.members if each not in kept]
+    return []
 
 
 def assignment_of(response: Any) -> frozenset[Partition] | None:
@@ -136,7 +200,3 @@ def assignment_of(response: Any) -> frozenset[Partition] | None:
         return None
     topics = response.assignment.topic_partitions
     return frozenset((topic_id_text(each.topic_id), index) for each in topics for index in each.partitions)
-
-
-def _flat(partitions: Any) -> frozenset[Partition]:
-    return frozenset((topic_id, index) for topic_id, indexes in partitions.items() for index in indexes)

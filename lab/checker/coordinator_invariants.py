@@ -16,6 +16,8 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.acknowledgements import Acknowledgements
+from regroup.lab.checker.consumer_groups import ConsumerGroups
+from regroup.lab.checker.consumer_timeouts import early_expiry, early_revocation_timeout
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.response_table import (
     AFTER_HOLD,
@@ -39,11 +41,15 @@ class CheckerState:
     """Milliseconds since the run began, by a clock that never jumps."""
     shadow: ShadowState = field(default_factory=ShadowState)
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
-    timeouts: TimeoutChecker = field(default_factory=TimeoutChecker)
+    timeouts: TimeoutChecker = field(init=False)
     unsound_generations: set[tuple[str, int]] = field(default_factory=set)
     """Group id and generation id where the leader's assignor is faulty: owners are not checked there."""
     upgraded_groups: set[str] = field(default_factory=set)
     """Classic groups that changed, or tried to change, to the consumer protocol."""
+    consumer_groups: ConsumerGroups = field(default_factory=ConsumerGroups)
+
+    def __post_init__(self) -> None:
+        self.timeouts = TimeoutChecker(self.settings.group_consumer_session_timeout_ms)
 
 
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
@@ -116,6 +122,17 @@ def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -
     """What a successful response says and the stored group does not have; None if it has everything."""
     command, is_latest = exchange.command, stored.event_number == exchange.decided_group.event_number
     match command:
+        case c.JoinGroup() if is_latest and stored.consumer is not None:
+            member = stored.consumer.members.get(response.member_id)
+            if member is None or member.epoch != response.generation_id:
+                return f"{response.member_id} at epoch {response.generation_id}"
+        case c.SyncGroup() if is_latest and stored.consumer is not None:
+            member = stored.consumer.members.get(command.member_id)
+            given = sorted(each.partition for each in assigned_partitions(response.assignment))
+            if member is None or given != sorted(index for each in member.assigned.values() for index in each):
+                return f"the assignment of {command.member_id} at epoch {command.generation_id}"
+        case c.JoinGroup() | c.SyncGroup() if stored.consumer is not None:
+            return None
         case c.JoinGroup() if is_latest:
             if response.member_id not in stored.members or response.generation_id != stored.generation_id:
                 return f"{response.member_id} in generation {response.generation_id}"
@@ -223,8 +240,11 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
 
 CONSUMER_GROUP_RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_response_waits_until_its_events_are_durable,
+    a_response_agrees_with_the_store,
+    a_response_waits_for_the_kafka_log,
 )
-"""The invariants of responses for a group of the consumer protocol. The response table has no rows for it."""
+"""The invariants of responses for a group of the consumer protocol. The response table has no rows for it: errors are
+judged by `consumer_rules`."""
 
 
 def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tuple[ExchangeInvariant, ...]:
@@ -276,8 +296,13 @@ def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExc
     """A session expires only if the member was not seen within its session timeout and none of its requests is held."""
     command = exchange.command
     assert isinstance(command, c.DeadlinePassed)
+    if command.kind is not c.DeadlineKind.SESSION:
+        return None
+    if exchange.before.consumer is not None:
+        last_seen_ms = state.timeouts.last_seen_ms.get(command.member_id)
+        return early_expiry(exchange, last_seen_ms, state.timeouts.session_timeout_ms)
     member = exchange.before.members.get(command.member_id)
-    if command.kind is not c.DeadlineKind.SESSION or member is None:
+    if member is None:
         return None
     if member.awaiting is not None and not member.is_new:
         return f"{command.member_id} awaits its {member.awaiting}"
@@ -285,6 +310,16 @@ def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExc
     if last_seen_ms is None or command.at_ms - last_seen_ms >= member.session_timeout_after(last_seen_ms):
         return None
     return f"{command.member_id} was seen {command.at_ms - last_seen_ms} ms ago"
+
+
+def a_member_has_its_rebalance_timeout_to_revoke(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A member of the consumer protocol has its rebalance timeout to give up partitions, from each step on."""
+    command = exchange.command
+    assert isinstance(command, c.DeadlinePassed)
+    if command.kind is not c.DeadlineKind.REVOCATION:
+        return None
+    member = state.consumer_groups.group(exchange.group_id).stored.members.get(command.member_id)
+    return early_revocation_timeout(exchange, member.revokes_since_ms if member else 0)
 
 
 def a_join_phase_keeps_static_members(state: CheckerState, exchange: ObservedExchange) -> str | None:
@@ -298,12 +333,16 @@ def a_join_phase_keeps_static_members(state: CheckerState, exchange: ObservedExc
 
 
 def no_deadline_is_missed(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """Every session, join phase, sync phase and pending join member ends when its timeout expires."""
+    """Every session, join phase, sync phase and pending join member ends when its timeout expires.
+
+    So does the time in which a member of the consumer protocol has to give up partitions.
+    """
     return next(state.timeouts.overdue(exchange.before, state.now_ms()), None)
 
 
 DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     an_active_session_does_not_expire,
+    a_member_has_its_rebalance_timeout_to_revoke,
     a_join_phase_keeps_static_members,
     no_deadline_is_missed,
 )
@@ -331,12 +370,31 @@ def acknowledged_assignments_survive(state: CheckerState, exchange: ObservedExch
     return next(state.acknowledgements.lost_assignments(exchange.after), None)
 
 
+def answers_to_consumers_survive(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """The epochs and assignments that heartbeats of the consumer protocol were answered with survive every crash."""
+    consumer, group = exchange.after.consumer, state.consumer_groups.group(exchange.group_id)
+    for member_id, answered in group.members.items():
+        loaded = consumer.members.get(member_id) if consumer else None
+        if loaded is None or answered.epoch > loaded.epoch >= 0:
+            found = "no such member" if loaded is None else f"epoch {loaded.epoch}"
+            return f"{member_id} has had a response with epoch {answered.epoch}, and {found} was loaded"
+        if loaded.epoch == answered.epoch and not answered.assigned <= frozenset(loaded.held()):
+            return f"the assignment of {member_id} at epoch {answered.epoch}"
+    return None
+
+
 LOAD_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_load_finds_every_event,
     acknowledged_offsets_survive,
     acknowledged_assignments_survive,
+    answers_to_consumers_survive,
 )
 """The invariants that are checked when a coordinator has loaded a group."""
+
+
+def a_migration_keeps_acknowledged_offsets(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A group that changes its protocol keeps every acknowledged offset."""
+    return next(state.acknowledgements.lost_offsets(exchange.after), None)
 
 
 def _difference(found: Group, stored: Group) -> str:
@@ -346,6 +404,16 @@ def _difference(found: Group, stored: Group) -> str:
     names = [each.name for each in msgspec.structs.fields(Group)]
     differing = [name for name in names if getattr(found, name) != getattr(stored, name)]
     return f"the stored records give another {' and '.join(differing)}"
+
+
+def both_folds_agree(stored: Group, state: CheckerState) -> str | None:
+    """The stored events of a group of the consumer protocol give the same group if the lab folds them itself.
+
+    The lab's other states are folded with the coordinator's own function.
+    """
+    known = state.consumer_groups.group(stored.group_id)
+    differing = ", ".join(known.stored.differences(stored.consumer))
+    return f"they differ in {differing} of group {stored.group_id}" if differing else None
 
 
 def the_shadow_group_equals_the_live_group(live: Group, stored: Group, is_all_durable: bool) -> str | None:

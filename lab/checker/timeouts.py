@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, Member, MemberId
+from regroup.lab.checker.consumer_timeouts import RevocationTimeouts, session_timeouts_ms
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
 
@@ -17,9 +19,14 @@ SLACK_MS = 1_000
 
 
 class TimeoutChecker:
-    """Tracks session, join phase and sync phase timeouts of all groups of a run."""
+    """Tracks session, join phase, sync phase and revocation timeouts of all groups of a run.
 
-    def __init__(self) -> None:
+    `session_timeout_ms` is that of members of the consumer protocol, which the broker sets.
+    """
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self._revocations = RevocationTimeouts()
         self.last_seen_ms: dict[MemberId, int] = {}
         """By member id, when a heartbeat or commit last restarted the session, by the coordinator's clock."""
         self._last_activity_ms: dict[MemberId, int] = {}
@@ -35,6 +42,9 @@ class TimeoutChecker:
         kind = type(command)
         if kind is c.Heartbeat:
             if exchange.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+                self.last_seen_ms[command.member_id] = exchange.received_ms
+        elif kind is ConsumerGroupHeartbeat:
+            if exchange.error_code == 0 and command.member_epoch >= 0:
                 self.last_seen_ms[command.member_id] = exchange.received_ms
         elif kind is c.OffsetCommit:
             if exchange.error_code == 0 and command.member_id in exchange.before.members:
@@ -55,15 +65,16 @@ class TimeoutChecker:
         A phase that begins is noted; after a load all session timeouts start again.
         """
         before, after = exchange.before, exchange.after
-        if before.members is not after.members:
-            for member_id in after.members:
-                if member_id not in before.members:
+        if before.members is not after.members or before.consumer is not after.consumer:
+            for member_id in after.member_ids:
+                if member_id not in before.member_ids:
                     self._last_activity_ms[member_id] = now_ms
+        self._revocations.on_group_change(exchange, now_ms)
         if before.state is not after.state or before.generation_id != after.generation_id:
             self._last_move_ms[after.group_id] = now_ms
         if isinstance(exchange.command, c.LoadGroup):
             self._last_move_ms[after.group_id] = now_ms
-            for member_id in after.members:
+            for member_id in after.member_ids:
                 self.last_seen_ms.pop(member_id, None)
         deadline_ms = phase_deadline_ms(after)
         if deadline_ms is not None and deadline_ms != phase_deadline_ms(before):
@@ -83,6 +94,11 @@ class TimeoutChecker:
             silent_ms = now_ms - max(self._last_activity_ms.get(member_id, last_move_ms), last_move_ms)
             if silent_ms > max_session_timeout_ms(member) + SLACK_MS and not (member.awaiting or member.is_new):
                 yield f"{member_id} has sent nothing for {silent_ms} ms"
+        for member_id, timeouts_ms in session_timeouts_ms(group, self.session_timeout_ms):
+            silent_ms = now_ms - max(self._last_activity_ms.get(member_id, last_move_ms), last_move_ms)
+            if silent_ms > max(timeouts_ms) + SLACK_MS:
+                yield f"{member_id} has sent nothing for {silent_ms} ms"
+        yield from self._revocations.overdue(group, now_ms, SLACK_MS)
 
 
 def phase_deadline_ms(group: Group) -> int | None:

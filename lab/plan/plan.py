@@ -31,6 +31,8 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     topics: tuple[str, ...] = ("orders",)
     """The topics that it subscribes to."""
+    pattern: str = ""
+    """A regular expression (RE2) in place of topics, for a member of the consumer protocol; the brokers resolve it."""
     group: str = "lab"
     """The id of its group."""
     assignors: tuple[str, ...] = ("range", "cooperative-sticky")

@@ -26,6 +26,7 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import FAULTS
 from regroup.notation.durations import format_duration
+from regroup.server.apis.transaction_lists import compile_pattern
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
@@ -83,8 +84,11 @@ def _number_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
 def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> Iterator[PlanProblem]:
     if not MEMBER_NAME.matches(name):
         yield PlanProblem(name, invalid_member_name(name))
-    for topic in planned.topics:
-        yield from _unknown("topic", topic, topics)
+    if planned.pattern:
+        yield from _pattern_problems(name, planned)
+    else:
+        for topic in planned.topics:
+            yield from _unknown("topic", topic, topics)
     for fault in planned.faults:
         yield from _raised_by(fault, parse_fault, fault)
     for assignor in planned.assignors:
@@ -95,6 +99,13 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield from _fault_problems(name, planned)
     for problem in _raised_by(name, consumer_settings, name, planned):
         yield problem._replace(text=_FIELD_IN_MS.sub(_as_option, problem.text))
+
+
+def _pattern_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
+    if planned.protocol != CONSUMER:
+        text = f"{name} has the protocol {planned.protocol}, and a pattern needs protocol: {CONSUMER}"
+        yield PlanProblem(planned.pattern, text)
+    yield from _raised_by(planned.pattern, compile_pattern, planned.pattern)
 
 
 def _fault_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:

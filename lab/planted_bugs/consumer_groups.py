@@ -1,21 +1,25 @@
-"""Bugs in groups of the consumer protocol (KIP-848), and in its members."""
+"""Bugs in the heartbeats, epochs and assignments of groups of the consumer protocol (KIP-848)."""
 
+from dataclasses import replace as replace_fields
 from typing import Any
 from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from regroup.coordinator.consumer import heartbeat, offset_rules, reconciliation, responses
+from regroup.coordinator.consumer import checks, heartbeat, reconciliation, responses
+from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.checks import HeartbeatRefusal
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.evolve_group import consumer_of, with_consumer, with_member
 from regroup.coordinator.consumer.leaving import bump_after_removal
 from regroup.coordinator.consumer.reconciliation import Reconciliation
 from regroup.coordinator.consumer.targets import update_target
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ReconciliationState
 from regroup.coordinator.decide import CONSUMER_HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.evolve import CONSUMER_EVOLVERS
+from regroup.coordinator.group import Group
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
-from regroup.members.runtime.consumer_protocol_offsets import ConsumerProtocolOffsets
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatResponse
 
@@ -31,8 +35,8 @@ def partition_is_given_before_its_release() -> BugContext:
 
 
 @planted_bug
-def heartbeat_tells_the_previous_epoch() -> BugContext:
-    """A member that stays where it is, is told the epoch that it had before its present one."""
+def heartbeat_names_the_previous_epoch() -> BugContext:
+    """The response to a member that stays where it is has the epoch before its present one."""
 
     def heartbeat_response(
         member: ConsumerMember, heartbeat_interval_ms: int, *, with_assignment: bool
@@ -88,12 +92,6 @@ def refused_heartbeat_bumps_the_epoch() -> BugContext:
 
 
 @planted_bug
-def any_epoch_commits() -> BugContext:
-    """Offsets are committed for whoever names a member id, whatever the epoch."""
-    return patch_attribute(offset_rules.ConsumerOffsetRules, "refuse_commit", lambda *arguments: None)
-
-
-@planted_bug
 def target_is_computed_for_joins_alone() -> BugContext:
     """The target assignment is computed again when a member has joined, and not when one has left."""
 
@@ -106,6 +104,97 @@ def target_is_computed_for_joins_alone() -> BugContext:
 
 
 @planted_bug
-def member_goes_on_with_what_it_gave_up() -> BugContext:
-    """A member of the consumer protocol reads and commits partitions after it has revoked or lost them."""
-    return patch_attribute(ConsumerProtocolOffsets, "drop", lambda offsets, partitions: None)
+def away_member_loses_its_partitions() -> BugContext:
+    """A static member that leaves for a while loses what it is assigned, and the others get it at once."""
+    right = CONSUMER_EVOLVERS[ce.StaticMemberAway]
+
+    def wrong(group: Group, event: ce.StaticMemberAway) -> Group:
+        after = right(group, event)
+        consumer = consumer_of(after)
+        member = consumer.members[event.member_id]
+        return with_consumer(after, with_member(consumer, member, replace(member, assigned={})))
+
+    return patch.dict(CONSUMER_EVOLVERS, {ce.StaticMemberAway: wrong})
+
+
+@planted_bug
+def away_member_keeps_what_it_had_to_give_up() -> BugContext:
+    """A static member that leaves for a while keeps the partitions that it had to give up, and the others wait."""
+    right = CONSUMER_EVOLVERS[ce.StaticMemberAway]
+
+    def wrong(group: Group, event: ce.StaticMemberAway) -> Group:
+        pending = consumer_of(group).members[event.member_id].pending_revocation
+        after = right(group, event)
+        consumer = consumer_of(after)
+        member = consumer.members[event.member_id]
+        return with_consumer(after, with_member(consumer, member, replace(member, pending_revocation=pending)))
+
+    return patch.dict(CONSUMER_EVOLVERS, {ce.StaticMemberAway: wrong})
+
+
+@planted_bug
+def step_keeps_one_partition_too_many() -> BugContext:
+    """A member that is asked to give up partitions keeps one of those that its target gives to others."""
+    right = reconciliation.after_step
+
+    def after_step(
+        member: ConsumerMember, state: ReconciliationState, epoch: int, assigned: Any, pending_revocation: Any
+    ) -> ConsumerMember:
+        pending = {each: dict(indexes) for each, indexes in pending_revocation.items()}
+        for topic_id, indexes in pending.items():
+            if len(indexes) > 1:
+                index, since = indexes.popitem()
+                assigned = reconciliation.merged(assigned, {topic_id: {index: since}})
+        return right(member, state, epoch, assigned, pending)
+
+    return patch_attribute(reconciliation, "after_step", after_step)
+
+
+@planted_bug
+def partition_is_released_unasked() -> BugContext:
+    """A partition that a member has to give up is free with its next heartbeat, even if the member lists it."""
+    moves = ((reconciliation.always, _give_up_at_once),)
+    return patch.dict(reconciliation.MOVES, {ReconciliationState.UNREVOKED_PARTITIONS: moves})
+
+
+def _give_up_at_once(step: Reconciliation) -> ConsumerMember:
+    return reconciliation.approach_target(replace_fields(step, owned={}))
+
+
+@planted_bug
+def previous_epoch_is_fenced() -> BugContext:
+    """A member that repeats its heartbeat because the response was lost is fenced."""
+    return patch_attribute(checks, "owns_only_assigned", lambda member, command: False)
+
+
+@planted_bug
+def any_older_epoch_is_accepted() -> BugContext:
+    """A heartbeat is accepted with any epoch that its member has had."""
+    right = checks.refuse_epoch
+
+    def refuse_epoch(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+        return None if command.member_epoch < member.epoch else right(member, command)
+
+    return patch_attribute(heartbeat, "refuse_epoch", refuse_epoch)
+
+
+@planted_bug
+def every_heartbeat_bumps_the_epoch() -> BugContext:
+    """The group epoch grows with every heartbeat, as if topics had changed."""
+    right = heartbeat.bump_reasons
+
+    def bump_reasons(*arguments: Any) -> list[str]:
+        return [*right(*arguments), "a heartbeat has come"]
+
+    return patch_attribute(heartbeat, "bump_reasons", bump_reasons)
+
+
+@planted_bug
+def changed_assignment_is_not_sent() -> BugContext:
+    """The response to a heartbeat has no assignment unless the request is a full one, though it has changed."""
+    right = responses.heartbeat_response
+
+    def wrong(member: ConsumerMember, interval_ms: int, *, with_assignment: bool) -> ConsumerGroupHeartbeatResponse:
+        return right(member, interval_ms, with_assignment=with_assignment and member.previous_epoch == 0)
+
+    return patch_attribute(heartbeat, "heartbeat_response", wrong)

@@ -4,7 +4,16 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import Final
 
-from regroup.lab.planted_bugs import consumer_groups, durability, joining, members, staying, syncing
+from regroup.lab.planted_bugs import (
+    consumer_group_offsets,
+    consumer_group_timeouts,
+    consumer_groups,
+    durability,
+    joining,
+    members,
+    staying,
+    syncing,
+)
 from regroup.lab.planted_bugs.bug import PlantedBug
 
 
@@ -17,7 +26,9 @@ def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
     return {each.name: each for module in modules for each in vars(module).values() if isinstance(each, PlantedBug)}
 
 
-BUGS: Final[dict[str, PlantedBug]] = bugs_in(joining, syncing, staying, durability, members, consumer_groups)
+BUGS: Final[dict[str, PlantedBug]] = bugs_in(
+    joining, syncing, staying, durability, members, consumer_groups, consumer_group_offsets, consumer_group_timeouts
+)
 
 
 def bug_named(name: str) -> PlantedBug:

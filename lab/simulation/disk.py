@@ -136,6 +136,10 @@ class SimulatedStore(EventStore):
         self._check_writable()
         return await self._store.trim(before)
 
+    async def delete_trimmed(self) -> bool:
+        self._check_writable()
+        return await self._store.delete_trimmed()
+
     async def put_value(self, name: str, value: bytes) -> None:
         self._check_writable()
         await self._store.put_value(name, value)

@@ -13,7 +13,7 @@ from regroup.lab.plan.validation import CONSUMER, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup, OutgoingRequest
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
@@ -21,8 +21,10 @@ from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordCounts, RecordLedger
+from regroup.members.transports.base import MemberTransport, TransportCallback
 from regroup.members.transports.tcp import TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.message import Message
 
 OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
 LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
@@ -146,8 +148,9 @@ class SimulatedMembers:
         return ConsumerProtocolMember(
             name,
             consumer_settings(name, planned),
-            self._transport(name),
+            self._observed_transport(name),
             Subscribe(planned.topics),
+            pattern=planned.pattern,
             draw_member_id=lambda: str(UUID(int=self._rng.getrandbits(128), version=4)),
             faults=[parse_fault(text) for text in planned.faults],
             observe=self._on_change,
@@ -193,16 +196,39 @@ class SimulatedMembers:
         self._transports.append(transport)
         return transport
 
+    def _observed_transport(self, name: str) -> MemberTransport:
+        transport = self._transport(name)
+        return (
+            ObservedTransport(transport, partial(self._checker.on_member_request, name)) if self._checker else transport
+        )
+
     def _on_process_exit(self, name: str) -> None:
         self._network.stop_host(name)
         if self._checker:
-            self._checker.members.on_member_stop(name, round(asyncio.get_running_loop().time() * 1000))
+            self._checker.on_member_stop(name, round(asyncio.get_running_loop().time() * 1000))
         self._on_stop_of(name)
 
     def _on_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
         if isinstance(change, JoinedGroup):
             self._names[change.member_id] = name
         self._on_change_of(name, change)
+
+
+class ObservedTransport:
+    """A transport that says which requests a member sends: `on_request` gets each."""
+
+    def __init__(self, transport: MemberTransport, on_request: Callable[[Message], None]) -> None:
+        self._transport, self._on_request = transport, on_request
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        self._on_request(request.message)
+        self._transport.send(request, callback)
+
+    def disconnect_coordinator(self) -> None:
+        self._transport.disconnect_coordinator()
+
+    async def close(self) -> None:
+        await self._transport.close()
 
 
 class ObservedLedger(RecordLedger):

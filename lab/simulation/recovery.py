@@ -1,11 +1,11 @@
 """The recovery at the end of a run: ends all faults, and says which group has not recovered and why."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState, every_partition
 from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.group import Group, GroupState
 from regroup.lab.simulation.members import LabMember
@@ -13,7 +13,7 @@ from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFaultKind, parse_fault
-from regroup.protocol.consumer.subscription import assigned_partitions
+from regroup.protocol.consumer.subscription import TopicPartition, assigned_partitions
 
 RECOVERY_INVARIANT: Final = "Once the faults are over, every group becomes Stable and all partitions have owners."
 
@@ -51,7 +51,7 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
     if group is None:
         return f"group {group_id} has no coordinator"
     if group.consumer is not None:
-        return _missing_of_consumer_protocol(group_id, group.consumer, running)
+        return _missing_of_consumer_protocol(world, group_id, group.consumer, running)
     if group.state is not GroupState.STABLE:
         return f"group {group_id} is {group.state}; {_awaited_deadline(world, group)}"
     for name, member in running.items():
@@ -70,20 +70,30 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
     return f"{topic}-{number} has no owner"
 
 
-def _missing_of_consumer_protocol(group_id: str, group: ConsumerGroup, running: Mapping[str, LabMember]) -> str | None:
-    """Every running member has to own what it is assigned. Whether these are all partitions, the coordinator checks."""
+def _missing_of_consumer_protocol(
+    world: World, group_id: str, group: ConsumerGroup, running: Mapping[str, LabMember]
+) -> str | None:
+    """Every running member has to own its share of the target, and these have to be all subscribed partitions."""
     if group.state is not ConsumerGroupState.STABLE:
         return f"group {group_id} is {group.state}"
     if len(group.members) != len(running):
         return f"group {group_id} has {len(group.members)} members, and {len(running)} run"
-    return next(
-        (
-            f"{name} has not reconciled"
-            for name, each in running.items()
-            if each.consumer.state is not MemberState.STABLE
-        ),
-        None,
-    )
+    names = world.topic_names
+    unowned = world.subscribed_partitions(group_id)
+    for name, each in running.items():
+        if each.consumer.state is not MemberState.STABLE:
+            return f"{name} has not reconciled"
+        share = group.targets.get(each.consumer.generation.member_id, {})
+        target = {TopicPartition(names[topic_id], index) for topic_id, index in every_partition(share)}
+        owned = set(each.consumer.assigned_partitions)
+        if owned != target:
+            return f"{name} owns {_listed(owned) or 'nothing'}, and its target is {_listed(target) or 'nothing'}"
+        unowned -= owned
+    return f"{min(unowned)} has no owner" if unowned else None
+
+
+def _listed(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(str(each) for each in sorted(partitions))
 
 
 def _awaited_deadline(world: World, group: Group) -> str:

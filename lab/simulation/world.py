@@ -1,14 +1,14 @@
 """The parts of one simulation, on one virtual clock: brokers, members, network, disk and checker."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.checker import Checker, RunViolation
-from regroup.lab.plan.plan import PlannedStep, SimulationPlan
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.members import SimulatedMembers
@@ -19,9 +19,18 @@ from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Tim
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
 from regroup.members.runtime.notes import MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.apis.transaction_lists import compile_pattern
 from regroup.server.net.connection import Connection
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
+
+
+def subscribed_topics(planned: MemberPlan, topics: Iterable[str]) -> Iterable[str]:
+    """The topics to which a member subscribes, by name or by its pattern; the first ones need not exist."""
+    if not planned.pattern:
+        return planned.topics
+    compiled = compile_pattern(planned.pattern)
+    return [topic for topic in topics if compiled.matches(topic)]
 
 
 class WorldObserver(Protocol):
@@ -150,14 +159,19 @@ class World:
         """Every partition of every topic to which a running member of the group subscribes."""
         state = self.brokers.cluster_state
         topics = state.topics if state else {}
-        subscribed = {
-            topic for name in self.members.running_members(group_id) for topic in self.plan.members[name].topics
-        }
+        running = (self.plan.members[name] for name in self.members.running_members(group_id))
+        subscribed = {topic for planned in running for topic in subscribed_topics(planned, topics)}
         return {
             TopicPartition(topic, number)
             for topic in sorted(subscribed & topics.keys())
             for number in range(topics[topic].partitions)
         }
+
+    @property
+    def topic_names(self) -> dict[str, str]:
+        """The names of the topics by their ids, in Kafka's text form."""
+        state = self.brokers.cluster_state
+        return {each.topic_id: each.name for each in state.topics.values()} if state else {}
 
     # What happens
 
@@ -190,6 +204,8 @@ class World:
         return self.brokers.process_now_ms()
 
     def _on_member_note(self, name: str, note: MemberNote) -> None:
+        if self.checker:
+            self.checker.fenced.on_note(name, note)
         self.note(MemberReport(name, note))
 
     def _on_connection_lost(self, protocol: asyncio.Protocol) -> None:

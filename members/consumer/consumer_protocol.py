@@ -67,9 +67,12 @@ class ConsumerProtocolMachine:
         topics: Iterable[str],
         rebalance_timeout_ms: int,
         instance_id: str | None = None,
+        *,
+        pattern: str = "",
     ) -> None:
         self._group_id, self._member_id, self._instance_id = group_id, member_id, instance_id
         self._topics, self._rebalance_timeout_ms = sorted(topics), rebalance_timeout_ms
+        self._pattern = pattern
         self._epoch = JOIN_EPOCH
         self._owned: frozenset[TopicPartition] = frozenset()
         self._assigned: frozenset[TopicPartition] | None = None
@@ -112,7 +115,10 @@ class ConsumerProtocolMachine:
         request = self._request(self._epoch)
         if self._says_everything:
             request = replace(
-                request, rebalance_timeout_ms=self._rebalance_timeout_ms, subscribed_topic_names=list(self._topics)
+                request,
+                rebalance_timeout_ms=self._rebalance_timeout_ms,
+                subscribed_topic_names=list(self._topics),
+                subscribed_topic_regex=self._pattern or None,
             )
         if self._says_owned:
             request = replace(request, topic_partitions=self._owned_by_id())
@@ -120,14 +126,23 @@ class ConsumerProtocolMachine:
         return request
 
     def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange]:
-        """The last heartbeat, with epoch -1, or -2 from a static member; the member gives everything up before."""
+        """The last heartbeat, with epoch -1, or -2 from a static member; the member gives everything up before.
+
+        Kafka's consumer unsubscribes when it is closed, and says so.
+        """
         change = PartitionsRevoked(self.assigned_partitions)
         self._owned, self._assigned = frozenset(), None
-        return self.last_heartbeat(), change
+        if self._pattern:
+            return replace(self.last_heartbeat(), subscribed_topic_regex=""), change
+        return replace(self.last_heartbeat(), subscribed_topic_names=[]), change
 
     def last_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
-        """The heartbeat that leaves the group, with epoch -1, or -2 from a static member, which may return."""
-        return self._request(LEAVE_EPOCH if self._instance_id is None else AWAY_EPOCH)
+        """The heartbeat that leaves the group, with epoch -1, or -2 from a static member, which may return.
+
+        It owns nothing any more. The member stays subscribed, as after a poll timeout.
+        """
+        request = self._request(LEAVE_EPOCH if self._instance_id is None else AWAY_EPOCH)
+        return replace(request, topic_partitions=[])
 
     def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(
@@ -146,17 +161,31 @@ class ConsumerProtocolMachine:
             return HeartbeatResult.UNRELEASED
         if response.error_code:
             return HeartbeatResult.REFUSED
+        is_join = not self.has_joined
         self._epoch, self.interval_ms = response.member_epoch, response.heartbeat_interval_ms
         if response.assignment is None:
             return HeartbeatResult.UNCHANGED
         assigned = frozenset(self._partitions(response.assignment))
         self._assigned = None if assigned == self._owned else assigned
+        self._says_owned |= (
+            is_join and self._assigned is None
+        )  # the first assignment is acknowledged, also an empty one
         return HeartbeatResult.UNCHANGED if self._assigned is None else HeartbeatResult.ASSIGNED
 
     @property
     def has_changed(self) -> bool:
         """Whether the next heartbeat has something to say."""
         return self._says_owned
+
+    @property
+    def metadata_topics(self) -> tuple[str, ...] | None:
+        """The topics whose ids the member has to know; None for all: which ones match its pattern is not known."""
+        return None if self._pattern else tuple(self._topics)
+
+    @property
+    def has_additions(self) -> bool:
+        """Whether there is an assignment to reconcile with, and nothing has to be given up before."""
+        return self._assigned is not None and not self.revocable
 
     @property
     def revocable(self) -> tuple[TopicPartition, ...]:

@@ -152,9 +152,9 @@ class ConsumerProtocolOffsets:
 def offset_fetch(
     settings: ConsumerSettings, generation: MemberGeneration, partitions: Iterable[TopicPartition]
 ) -> OffsetFetchRequest:
-    """An OffsetFetch that names the member and its epoch."""
+    """An OffsetFetch that names the member and its epoch, and waits for open transactions, as Kafka's consumer does."""
     request = requests.offset_fetch(settings, partitions)
     groups = [
         replace(each, member_id=generation.member_id, member_epoch=generation.generation_id) for each in request.groups
     ]
-    return replace(request, groups=groups)
+    return replace(request, groups=groups, require_stable=True)

@@ -36,10 +36,11 @@ def build_tables(
         for name in TABLE_SCHEMAS:
             if not rows.get(name):
                 write_empty_table(version, name)
-        read = ("transitions", "number_gaps", "fold_errors")
+        read = ("transitions", "number_gaps", "fold_errors", "consumer_violations")
         violations = find_violations(*(spark.read.parquet((version / name).for_spark) for name in read))
         violations.coalesce(1).write.parquet((version / "violations").for_spark)
-        (version / "number_gaps").remove_folder()
+        for name in set(TABLE_SCHEMAS) - set(TABLES):
+            (version / name).remove_folder()
         make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES))
     except BaseException:
         version.remove_folder()

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from regroup.pipeline.gold.table_builder import TableRow
+from regroup.pipeline.gold.builders.table_builder import TableRow
 from regroup.pipeline.gold.tables import KEY_FIELDS, TABLES
 from regroup.pipeline.locations.location import Location
 from regroup.pipeline.output_folder import parquet_writer
@@ -21,6 +21,10 @@ TABLE_SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     },
     # Events of a group whose number does not follow the one before: `violations` takes them from here.
     "number_gaps": pa.schema([("store", pa.string()), ("group", pa.string()), ("position", pa.int64())]),
+    # Invariants of groups of the consumer protocol that do not hold, for `violations` too.
+    "consumer_violations": pa.schema(
+        [("store", pa.string()), ("group", pa.string()), ("position", pa.int64()), ("sentence", pa.string())]
+    ),
 }
 """The columns of each table that the fold writes."""
 

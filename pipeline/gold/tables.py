@@ -72,14 +72,14 @@ KEY_FIELDS: Final = parse_fields(
 
 TABLES: Final[dict[str, GoldTable]] = {
     "rebalances": GoldTable(
-        "one rebalance, completed or not",
+        "one rebalance of a classic group, completed or not",
         parse_fields(
             """
             position              long  of the event `rebalance-started`
             coordinator_epoch     long  of the coordinator that wrote the event; it grows with each load
             generation_id         int   of the new generation; null if the rebalance led to none
             trigger               text  what started it: joined, rejoined, left, removed, replaced, loaded,
-                                        append-failed or other
+                                        append-failed, downgraded (the group became a classic one) or other
             trigger_member_id     text  the member that joined, left, …; null if the trigger is about no member
             reason                text  the reason of the event
             cause                 text  the request or the deadline that led to the event, JSON
@@ -90,7 +90,8 @@ TABLES: Final[dict[str, GoldTable]] = {
             join_end_ms           long  epoch ms, the join phase ended; null if it did not
             sync_end_ms           long  epoch ms, the assignment was committed; null if it was not
             outcome               text  completed, superseded (by the next rebalance), emptied (all members left),
-                                        aborted (by a load or the group's deletion) or running
+                                        aborted (by a load or the group's deletion), upgraded (the group became one
+                                        of the consumer protocol) or running
             members_before        int   members before the command that started it
             members_after         int   members of the new generation
             joined                int   members that joined since the previous rebalance, the trigger included
@@ -129,6 +130,73 @@ TABLES: Final[dict[str, GoldTable]] = {
             """
         ),
     ),
+    "reconciliations": GoldTable(
+        "one group epoch of a group of the consumer protocol, from its bump until every member has reached it",
+        parse_fields(
+            """
+            position              long  of the event `group-epoch-bumped`
+            coordinator_epoch     long  of the coordinator that wrote the event; it grows with each load
+            group_epoch           int
+            trigger               text  what caused it: joined, subscribed (a member changed its subscription or its
+                                        assignor), left, removed, replaced or topics (subscribed topics changed)
+            trigger_member_id     text  the member that joined, left, …; null if the trigger is about no member
+            reason                text  the reason of the event
+            cause                 text  the request or the deadline that led to the event, JSON
+            since_last_seen_ms    long  ms between a removed member's last request and its removal; null for other
+                                        triggers
+            bumped_ms             long  epoch ms, the group epoch grew: the heartbeat or the removal that caused it
+            target_ms             long  epoch ms, the target of this epoch was computed; null if it was not
+            ended_ms              long  epoch ms, every member had reached the target, or it ended otherwise; null if it
+                                        did not end
+            outcome               text  completed, superseded (by the next group epoch), emptied (all members left),
+                                        ended (the group became a classic one, or was deleted) or running
+            assignor              text  that computed the target; null if none did
+            members_before        int   members before the command that caused it
+            members_after         int   members when it ended
+            classic_members       int   members of the classic protocol when it began
+            joined                int   members that joined since the previous bump, the trigger included
+            left                  int   members that left in this time
+            removed               int   members that were removed in this time
+            replaced              int   static members that returned or were replaced in this time
+            steps                 int   steps of members towards their targets
+            revoking_members      int   members that were asked to give up partitions
+            revoked               int   partitions that they were asked to give up
+            partitions            int   partitions that had an owner when it ended
+            moved                 int   partitions that got another owner than their last one
+            kept                  int   of `partitions`, those that their owner had kept throughout
+            revoked_and_returned  int   partitions that their last owner got again
+            new                   int   partitions that got their first owner
+            ownerless_partitions  int   partitions that had no owner for some of the time, and had had one before
+            ownerless_ms          long  ms in which they had none, their sum; null if it did not end
+            longest_ownerless_ms  long  ms, the longest of them; null if it did not end
+            """
+        ),
+    ),
+    "target_members": GoldTable(
+        "one member of one target assignment of a group of the consumer protocol, or a new process of a static member "
+        "of it",
+        parse_fields(
+            """
+            position           long   of the event `target-assigned`, or of `group-upgraded`
+            coordinator_epoch  long   of the coordinator that wrote the event; it grows with each load
+            assignment_epoch   int    the group epoch for which the target was computed
+            target_ms          long   epoch ms, it was computed
+            assignor           text   null after an upgrade: the target is what the members had
+            member_id          text
+            instance_id        text   of a static member; else null
+            is_classic         flag   the member uses the classic protocol
+            epoch_before       int    the member's epoch then; 0 before its first one, -2 while it was away
+            target             texts  its share of the target, such as `orders 3`
+            asked_ms           long   epoch ms, the response that asked it to give up partitions; null if none did
+            revoked            texts  the partitions that it was last asked to give up; null if it was not asked
+            reached_ms         long   epoch ms, it reached the epoch: it had given them up; null if it did not
+            complete_ms        long   epoch ms, it had its whole share; null if it had not
+            ended_ms           long   epoch ms, of the event that ended its part; null if none did
+            outcome            text   completed (whatever ended it), superseded (by the next target), left, removed,
+                                      replaced, ended (the group became a classic one, or was deleted) or open
+            """
+        ),
+    ),
     "ownership": GoldTable(
         "one period in which one member owned one partition",
         parse_fields(
@@ -137,10 +205,13 @@ TABLES: Final[dict[str, GoldTable]] = {
             partition       int
             member_id       text
             identity        text  the instance id of a static member, else the member id: the same across restarts
-            generation_id   int   the generation in which the member was assigned the partition
-            from_ms         long  epoch ms, the SyncGroup response with the partition
+            protocol        text  classic or consumer: of the group when the period began
+            generation_id   int   the generation in which the member was assigned the partition; of the consumer
+                                  protocol, the assignment epoch at which it got it, or 0 for a static member's return
+            from_ms         long  epoch ms, the SyncGroup response with the partition, or the heartbeat's
             to_ms           long  epoch ms, the event that ended it; null if none did
-            ended_by        text  revoked, left, removed, replaced, lost (by a failover or a failed append) or open
+            ended_by        text  revoked, left, removed, replaced, away (a static member has left and will return),
+                                  lost (by a failover, a failed append or the group's deletion) or open
             last_seen_ms    long  epoch ms, the last request of a removed member; else null
             last_commit_ms  long  epoch ms, the owner's last commit for the partition; null if there was none
             """
@@ -152,15 +223,20 @@ TABLES: Final[dict[str, GoldTable]] = {
             """
             topic      text
             partition  int
-            from_ms    long  epoch ms
-            to_ms      long  epoch ms; null if it did not end
-            reason     text  session-expiry (from the last request of an owner to its removal), join (the join phase
-                             runs), sync (the sync phase runs, or the partition is assigned and its owner has not sent
-                             SyncGroup yet), unassigned (the group is Stable, and the assignment lacks the partition)
-                             or empty (the group has no members)
-            trigger    text  trigger of the rebalance that runs, or ran last, as in `rebalances`
-            owner_id   text  of session-expiry: the member that was removed, whose period in `ownership` includes this
-                             one; else null
+            protocol     text  classic or consumer: of the group
+            from_ms      long  epoch ms
+            to_ms        long  epoch ms; null if it did not end
+            reason       text  session-expiry (from the last request of an owner to its removal), join (the join phase
+                               runs), sync (the sync phase runs, or the partition is assigned and its owner has not
+                               sent SyncGroup yet), assigning (the group epoch is newer than the target), reconciling
+                               (the partition is in the target, and its owner has not got it), away (it is kept for a
+                               static member that will return), unassigned (the assignment or the target lacks the
+                               partition) or empty (the group has no members)
+            trigger      text  trigger of the rebalance or reconciliation that runs, or ran last, as in `rebalances` and
+                               `reconciliations`
+            group_epoch  int   the group epoch when the period began; null for a classic group
+            owner_id     text  of session-expiry: the member that was removed, whose period in `ownership` includes
+                               this one; else null
             """
         ),
     ),
@@ -172,7 +248,8 @@ TABLES: Final[dict[str, GoldTable]] = {
             instance_id         text  of a static member; else null
             client_id           text
             client_host         text
-            session_timeout_ms  long  ms, as the member requested
+            protocol            text  classic or consumer: how the member joined; it may be in a group of the other kind
+            session_timeout_ms  long  ms, as the member requested; of the consumer protocol, the broker's
             replaced_member_id  text  the member id that a static member replaced; else null
             from_ms             long  epoch ms, it joined
             to_ms               long  epoch ms, it ended; null if it did not
@@ -180,7 +257,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             reason              text  the reason of the event that ended it
             last_seen_ms        long  epoch ms, the last request of a removed member; else null
             timeout_ms          long  ms, the timeout that expired; null if the member was not removed
-            generations         int   number of generations that the member was in
+            generations         int   number of generations that the member was in, or of epochs that it reached
             """
         ),
     ),
@@ -203,7 +280,7 @@ TABLES: Final[dict[str, GoldTable]] = {
     ),
     "transitions": GoldTable(
         "one event of a group, except those that change offsets only; the columns from `leader_id` on are null unless "
-        "`ends_command`",
+        "`ends_command`, and in groups of the consumer protocol",
         parse_fields(
             """
             position               long     of the event, within its store
@@ -211,10 +288,16 @@ TABLES: Final[dict[str, GoldTable]] = {
             coordinator_epoch      long     of the coordinator that wrote the event; it grows with each load
             at_ms                  long     epoch ms
             type                   text     event type
+            protocol_before        text     classic or consumer
+            protocol               text
             state_before           text
             state                  text
-            generation_id_before   int
+            generation_id_before   int      0 for a group of the consumer protocol
             generation_id          int
+            group_epoch_before     int      null for a classic group
+            group_epoch            int
+            assignment_epoch_before  int    the epoch of the target; null for a classic group
+            assignment_epoch       int
             stored_members_before  texts    of `coordinator-loaded`: each member that the log held, with a checksum of
                                             its data
             loaded_members         texts    of `coordinator-loaded`: each member after it, likewise, and the pending
@@ -238,13 +321,16 @@ TABLES: Final[dict[str, GoldTable]] = {
         "one group after its last event",
         parse_fields(
             """
-            position       long  of its last event
-            event_number   long  of its last event, within the group
-            state          text
-            generation_id  int
-            members        int   number of members
-            is_complete    flag  false if an event could not be folded: then this is the group before that event
-            json           text  the whole group, as `regroup replay` prints it
+            position          long  of its last event
+            event_number      long  of its last event, within the group
+            protocol          text  classic or consumer
+            state             text
+            generation_id     int   0 for a group of the consumer protocol
+            group_epoch       int   null for a classic group
+            assignment_epoch  int   the epoch of the target; null for a classic group
+            members           int   number of members
+            is_complete       flag  false if an event could not be folded: then this is the group before that event
+            json              text  the whole group, as `regroup replay` prints it
             """
         ),
     ),

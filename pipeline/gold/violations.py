@@ -1,4 +1,4 @@
-"""The coordinator's invariants as Spark SQL over the transitions of many runs: the table `violations`.
+"""The invariants of classic groups as Spark SQL over the transitions of many runs: the table `violations`.
 
 Each condition repeats one function of `coordinator.invariants` in SQL and has that function's sentence. Tests compare
 the two.
@@ -12,12 +12,15 @@ from pyspark.sql import functions as F
 
 from regroup.coordinator import invariants as i
 from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.coordinator.consumer.invariants import CONSUMER_GROUP_INVARIANTS, CONSUMER_STEP_INVARIANTS
+from regroup.coordinator.group import GroupKind
 
 LEGAL_TRANSITIONS: Final = ", ".join(
     f"'{before} {after}'" for before, targets in TRANSITIONS.items() for after in sorted(targets)
 )
 MEMBER_IDS: Final = "transform(members, each -> each.member_id)"
 ASSIGNMENTS: Final = "array_sort(transform(members, each -> each.assignment_checksum))"
+IS_CLASSIC: Final = f"protocol = '{GroupKind.CLASSIC.value}'"
 HAS_GENERATION: Final = "state IN ('CompletingRebalance', 'Stable')"
 
 STEP_CONDITIONS: Final[dict[i.StepInvariant, str]] = {
@@ -61,18 +64,28 @@ NUMBERS_SENTENCE: Final = i.invariant_sentence(i.event_numbers_have_no_gap)
 SENTENCES: Final = {
     *map(i.invariant_sentence, STEP_CONDITIONS),
     *map(i.invariant_sentence, GROUP_CONDITIONS),
+    *map(i.invariant_sentence, CONSUMER_STEP_INVARIANTS),
+    *map(i.invariant_sentence, CONSUMER_GROUP_INVARIANTS),
     NUMBERS_SENTENCE,
 }
 """Every sentence that the table `violations` may have, except those of events that cannot be folded."""
 
 
-def find_violations(transitions: DataFrame, number_gaps: DataFrame, fold_errors: DataFrame) -> DataFrame:
+def find_violations(
+    transitions: DataFrame, number_gaps: DataFrame, fold_errors: DataFrame, consumer_violations: DataFrame
+) -> DataFrame:
     """Rows for the table `violations`: store, group, position, and the sentence that does not hold after this event.
 
-    `number_gaps` has the events of groups whose number does not follow the number before; the fold finds them.
+    `number_gaps` has the events of groups whose number does not follow the number before, and `consumer_violations` has
+    the invariants of groups of the consumer protocol that do not hold; the fold finds both.
     """
-    conditions: list[tuple[Callable[..., object], str]] = [*STEP_CONDITIONS.items()]
-    conditions += [(invariant, f"ends_command AND ({sql})") for invariant, sql in GROUP_CONDITIONS.items()]
+    conditions: list[tuple[Callable[..., object], str]] = [
+        (invariant, f"{IS_CLASSIC} AND protocol_before = protocol AND ({sql})")
+        for invariant, sql in STEP_CONDITIONS.items()
+    ]
+    conditions += [
+        (invariant, f"ends_command AND {IS_CLASSIC} AND ({sql})") for invariant, sql in GROUP_CONDITIONS.items()
+    ]
     violated = [F.when(F.expr(sql), F.lit(i.invariant_sentence(invariant))) for invariant, sql in conditions]
     sentences = F.explode(F.array_compact(F.array(*violated))).alias("sentence")
     columns = ("store", "group", "position")
@@ -80,4 +93,5 @@ def find_violations(transitions: DataFrame, number_gaps: DataFrame, fold_errors:
         transitions.select(*columns, sentences)
         .unionByName(number_gaps.select(*columns, F.lit(NUMBERS_SENTENCE).alias("sentence")))
         .unionByName(fold_errors.select(*columns, "sentence"))
+        .unionByName(consumer_violations.select(*columns, "sentence"))
     )

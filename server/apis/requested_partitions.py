@@ -45,18 +45,18 @@ class RequestedPartitions:
     def keys_if_all_exist(self) -> list[TopicKey] | None:
         """The topics of the request with partitions, if all of these exist and no topic is named twice; else None."""
         keys = [key for key, _, _ in self._existing]
-        return None if self._refused or len(set(keys)) < len(keys) else keys
+        return None if self._refused or (len(keys) > 1 and len(set(keys)) < len(keys)) else keys
 
     def add(
         self, key: TopicKey, topic: Topic | None, partitions: Sequence[Partition], *, unknown: ErrorCode
-    ) -> list[Partition]:
+    ) -> Sequence[Partition]:
         """Add a topic of the request and return its partitions that exist. The others get an error; `unknown` is the
         error code if the topic itself does not exist (None)."""
         if topic is None:
             self._refuse(key, partitions, unknown)
             return []
         indexes = [each.partition_index for each in partitions]
-        existing = list(partitions)
+        existing = partitions
         if indexes and (min(indexes) < 0 or max(indexes) >= topic.partitions):
             existing = [each for each in partitions if 0 <= each.partition_index < topic.partitions]
             missing = (each for each in partitions if not 0 <= each.partition_index < topic.partitions)

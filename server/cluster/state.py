@@ -10,6 +10,7 @@ from uuid import UUID
 from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
+from regroup.protocol.fields import NO_UUID
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
     BROKER_STOP,
@@ -248,7 +249,7 @@ class ClusterState:
 
     def find_topic(self, name: str, topic_id: bytes) -> Topic | None:
         """The topic with this id or, if the id is all zeros, with this name."""
-        if any(topic_id):
+        if topic_id != NO_UUID:
             name = self._names_by_id.get(topic_id, "")
         return self.topics.get(name)
 

@@ -46,7 +46,7 @@ def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
     """Why the event at this position in the store happened. Raises CannotExplain."""
     index = history.index_of(position)
     if index is None:
-        raise CannotExplain(f"position {position} has no event of group {history.group_id!r}")
+        raise CannotExplain(f"position {position} has no event of group {history.group_id!r}{history.beginning}")
     happening = history.happenings[index]
     explanations = [_explain(history, index)]
     if isinstance(happening.event, e.GenerationStarted):
@@ -97,7 +97,9 @@ def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
     """
     member_ids = history.member_ids_of(name)
     if not member_ids:
-        raise CannotExplain(f"no member of group {history.group_id!r} is called {name!r} in this history")
+        raise CannotExplain(
+            f"no member of group {history.group_id!r} is called {name!r} in this history{history.beginning}"
+        )
     *earlier, latest = stays_of(history, member_ids)
     for index in range(len(history.happenings) - 1, -1, -1):
         happening = history.happenings[index]
@@ -108,7 +110,7 @@ def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
                 refused = [reason(f"whether requests of it were refused after that is {NOT_RECORDED}")]
             rejoins, before = explain_rejoins(history, latest, happening), explain_earlier_stays(history, earlier, last)
             return [last, *rejoins, *before, *refused]
-    raise CannotExplain(f"nothing happened to {name!r} in this history")
+    raise CannotExplain(f"nothing happened to {name!r} in this history{history.beginning}")
 
 
 def explain_group(history: KnownHistory) -> list[Explanation]:
@@ -116,5 +118,5 @@ def explain_group(history: KnownHistory) -> list[Explanation]:
     there was none."""
     explanations = rebalances.explain_whole_rebalance(history)
     if not explanations:
-        raise CannotExplain(f"group {history.group_id!r} has no rebalance in this history")
+        raise CannotExplain(f"group {history.group_id!r} has no rebalance in this history{history.beginning}")
     return explanations

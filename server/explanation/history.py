@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from regroup.coordinator import events as e
@@ -14,7 +14,7 @@ from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.reading import read_recording
 from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.records import Record
-from regroup.storage.store import EventStore
+from regroup.storage.store import EventStore, again_if_trimmed, trimmed_text
 
 _UUID_TAIL: Final = re.compile(r"([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 EventKind = TypeVar("EventKind")
@@ -54,12 +54,15 @@ class KnownHistory:
         cluster: Sequence[ClusterHappening] = (),
         exchanges: Sequence[RecordedExchange] = (),
         recorded_since_ms: Mapping[int, int] | None = None,
+        trimmed_through: int = 0,
     ) -> None:
         self.group_id = group_id
         self.happenings = happenings
         self.cluster = cluster
         self.exchanges = exchanges
         self._recorded_since_ms = recorded_since_ms or {}
+        self.beginning = trimmed_text(trimmed_through)
+        """Where the history begins, as an addition to a sentence; empty if nothing was trimmed."""
 
     # Events
 
@@ -187,11 +190,15 @@ class KnownHistory:
 
 async def read_known_history(store: EventStore, group_id: str) -> KnownHistory:
     """Read the events and recorded exchanges that a store has about a group. Raises StoreError."""
+    return await again_if_trimmed(partial(_read_known_history, store, group_id))
+
+
+async def _read_known_history(store: EventStore, group_id: str) -> KnownHistory:
     after = store.trimmed_through
     happenings = [_happening(record, decode_event(record)) async for record in store.read(group=group_id, after=after)]
     cluster = [_happening(record, decode_cluster_event(record)) async for record in store.read(group=None, after=after)]
     exchanges, recorded_since_ms = await read_recording(store, ExchangeFilter(group=group_id))
-    return KnownHistory(group_id, happenings, cluster, exchanges, recorded_since_ms)
+    return KnownHistory(group_id, happenings, cluster, exchanges, recorded_since_ms, after)
 
 
 def _happening(record: Record, event: EventKind) -> Happening[EventKind]:

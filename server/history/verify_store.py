@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from regroup.coordinator.serialization import SNAPSHOT_VERSION as GROUP_SNAPSHOT_VERSION
 from regroup.coordinator.serialization import UNREADABLE_ERRORS
 from regroup.coordinator.verification import CLUSTER, GroupsVerifier, Violation, unreadable_parts
 from regroup.server.cluster.events import (
@@ -18,6 +17,7 @@ from regroup.server.cluster.events import (
     decode_cluster_event,
 )
 from regroup.server.cluster.image import SNAPSHOT_VERSION, ClusterImage, decode_cluster_snapshot, evolve_cluster
+from regroup.server.history.trim import has_this_version
 from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import Head, Record, Snapshot
 from regroup.storage.store import EventStore
@@ -135,9 +135,7 @@ class _StoreVerifier:
             self._violations.append(Violation(self._last_position, CLUSTER, sentence))
             return
         _, snapshots = await self._store.load_snapshots(cut)
-        self._ignored_snapshots = sum(
-            each.version != (SNAPSHOT_VERSION if each.group is None else GROUP_SNAPSHOT_VERSION) for each in snapshots
-        )
+        self._ignored_snapshots = sum(not has_this_version(each) for each in snapshots)
         self._violations += self._groups.violations_at_snapshot(cut, snapshots)
         self._violations += self._cluster.violations_at_snapshot(cut, snapshots)
 

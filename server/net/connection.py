@@ -11,7 +11,7 @@ from regroup.coordinator.runtime.logger import get_logger
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed, ProtocolError, TooLong, Unencodable, Unsupported
 from regroup.protocol.fields import Versions
-from regroup.protocol.frames import FrameReader, ResponseEncoder, decode_request, encode_response
+from regroup.protocol.frames import FrameReader, ResponseEncoder, decode_request, encode_response, encode_short_response
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -357,6 +357,9 @@ class Connection(asyncio.Protocol):
         """Encode a response, a long one in turns, and add it to the responses that wait to be sent."""
         max_bytes = self._broker.max_response_bytes
         try:
+            if exchange.is_queued:
+                self._add_response(exchange, encode_short_response(exchange.header, response, max_bytes))
+                return
             encoder = ResponseEncoder(
                 exchange.header, response, bytes_per_portion=ENCODED_BYTES_PER_TURN, max_bytes=max_bytes
             )

@@ -1,6 +1,6 @@
 """Finds the error codes in responses with which requests of group members are refused."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from regroup.protocol.apis import APIS
@@ -96,15 +96,8 @@ def _in_leave_group(request: LeaveGroupRequest, response: LeaveGroupResponse) ->
 
 
 def _in_partitions(request: Any, response: OffsetCommitResponse | TxnOffsetCommitResponse) -> list[_Who]:
-    codes = dict.fromkeys(_codes_of_partitions(response))
-    return [(request.member_id, request.group_instance_id, code) for code in codes]
-
-
-def _codes_of_partitions(response: OffsetCommitResponse | TxnOffsetCommitResponse) -> Iterator[int]:
-    for topic in response.topics:
-        for partition in topic.partitions:
-            if partition.error_code:
-                yield partition.error_code
+    codes = [each.error_code for topic in response.topics for each in topic.partitions if each.error_code]
+    return [(request.member_id, request.group_instance_id, code) for code in dict.fromkeys(codes)]
 
 
 _FINDERS: Final[dict[int, Callable[[Any, Any], list[_Who]]]] = {

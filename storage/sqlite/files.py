@@ -19,7 +19,7 @@ from regroup.storage.errors import (
     StoreReadOnly,
     UnsupportedStoreVersion,
 )
-from regroup.storage.sqlite.schema import APPLICATION_ID, OPEN_WRITER, SCHEMA_VERSION, create_tables
+from regroup.storage.sqlite.schema import APPLICATION_ID, OPEN_WRITER, READABLE_VERSIONS, SCHEMA_VERSION, create_tables
 
 HEADER_BYTES = 100
 SHARED_MEMORY_BYTES = 32 * 1024
@@ -50,7 +50,7 @@ def store_exists(path: Path) -> bool:
         return False
     if size_bytes < HEADER_BYTES or not header.startswith(_MAGIC) or _uint32(header, 68) != APPLICATION_ID:
         raise NotAStore(f"{path} is not a store of this program: choose another file. It was left unchanged.")
-    if (version := _uint32(header, 60)) != SCHEMA_VERSION:
+    if (version := _uint32(header, 60)) not in READABLE_VERSIONS:
         advice = "use a newer release of it" if version > SCHEMA_VERSION else "begin a new store in another file"
         raise UnsupportedStoreVersion(
             f"{path} is a store of version {version}, and this program reads version {SCHEMA_VERSION}: {advice}. "

@@ -43,6 +43,24 @@ class Size(msgspec.Struct, frozen=True, array_like=True):
     size: StoredNumber
 
 
+class Portion(msgspec.Struct, frozen=True, array_like=True):
+    """Trimmed records that are deleted together: the position of the last one, and their number."""
+
+    through: StoredNumber
+    count: StoredNumber
+
+
+class OldSnapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A snapshot that no cut needs any more: its group, its row, and the length of its payload in bytes.
+
+    The row is None for a group that has no such snapshot.
+    """
+
+    group: str | None
+    row_id: int | None
+    size: StoredNumber
+
+
 class Value(msgspec.Struct, frozen=True, array_like=True):
     """One of the named values of a store."""
 
@@ -77,6 +95,8 @@ _KINDS: dict[type[msgspec.Struct], str] = {
     Positions: "the end of the history",
     Number: "a counter",
     Size: "the size of a block",
+    Portion: "the size of a trimmed record",
+    OldSnapshot: "the size of a snapshot",
     ExchangeBlock: "a block of exchanges",
     Value: "a named value",
 }

@@ -11,10 +11,22 @@ SqlRow = tuple[object, ...]
 CHUNK_SIZE = 4096
 """How many records one query reads."""
 
-# In the order of Record's fields. Cast to BLOB, a text reaches Python as bytes and is not decoded.
-RECORD_COLUMNS = """
-    "group", event_number, coordinator_epoch, at_ms, type, version, CAST(payload AS BLOB), CAST(cause AS BLOB), position
-"""
+INDEXED_THROUGH = "indexed_through"
+"""The name of the counter that says up to which position `events_by_group` has the records of all groups."""
+
+
+def columns_of(table: str) -> str:
+    """The columns of a record, in the order of Record's fields.
+
+    Cast to BLOB, a text reaches Python as bytes and is not decoded.
+    """
+    names = ("group", "event_number", "coordinator_epoch", "at_ms", "type", "version", "payload", "cause", "position")
+    return ", ".join(
+        f'CAST({table}."{name}" AS BLOB)' if name in ("payload", "cause") else f'{table}."{name}"' for name in names
+    )
+
+
+RECORD_COLUMNS = columns_of("events")
 
 INSERT_RECORD = """
     INSERT INTO events ("group", event_number, coordinator_epoch, at_ms, type, version, payload, cause, position)
@@ -29,7 +41,7 @@ POSITIONS = """
     FROM counters WHERE name = 'trimmed_through'
 """
 
-# A plain GROUP BY would read every record; this follows the index from one group's name to the next.
+# For stores of version 2. A plain GROUP BY would read every record; this follows the index from name to name.
 HEADS = """
     WITH RECURSIVE names (name) AS (
         SELECT min("group") FROM events
@@ -47,6 +59,12 @@ HEADS = """
     FROM lasts CROSS JOIN events ON events."group" IS lasts.name AND events.event_number = lasts.event_number
 """
 
+# For stores of version 2.
+SELECT_BY_GROUP = (
+    f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
+    f"AND position > ? AND position <= ? ORDER BY event_number LIMIT {CHUNK_SIZE}"
+)
+
 SAVE_SNAPSHOT = """
     INSERT OR REPLACE INTO snapshots ("group", cut, event_number, position, coordinator_epoch, version, payload)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -56,24 +74,70 @@ NEWEST_CUT = "SELECT position FROM cuts WHERE position <= ? ORDER BY position DE
 
 CUTS = "SELECT position FROM cuts ORDER BY position"
 
-NEWEST_SNAPSHOTS = """
-    SELECT "group", event_number, position, coordinator_epoch, version, CAST(payload AS BLOB) FROM snapshots AS this
-    WHERE cut = (SELECT max(cut) FROM snapshots WHERE "group" IS this."group" AND cut <= ?)
+# As for heads, it follows the index from one group to the next: a long history has a snapshot of each at every cut.
+_NAMES_OF_SNAPSHOTS = """
+    names (name, number) AS (
+        VALUES (?, 1)
+        UNION ALL
+        SELECT CASE WHEN name IS NULL THEN (SELECT min("group") FROM snapshots)
+               ELSE (SELECT min("group") FROM snapshots WHERE "group" > name) END, number + 1
+        FROM names WHERE name IS NOT NULL OR number = 1
+        LIMIT ?
+    )
+"""
+"""The groups that have snapshots, from one on, with their numbers from 1; NULL stands for the cluster, which is first.
+There may be one more row, with NULL, at the end."""
+
+_NEWEST_SNAPSHOTS = f"""
+    WITH RECURSIVE {_NAMES_OF_SNAPSHOTS}
+    SELECT "group", event_number, position, coordinator_epoch, version, CAST(payload AS BLOB)
+    FROM names CROSS JOIN snapshots ON "group" IS name AND cut = (
+        SELECT max(cut) FROM snapshots AS newest WHERE newest."group" IS name AND newest.cut <= ?
+    )
+    WHERE number = 1 OR name IS NOT NULL
     ORDER BY "group"
 """
 
-# SQLite takes the other columns from the row that holds the maximum.
-SAVE_TRIMMED_HEADS = """
-    INSERT OR REPLACE INTO trimmed_heads ("group", event_number, coordinator_epoch, position)
-    SELECT "group", max(event_number), coordinator_epoch, position FROM events WHERE position <= ? GROUP BY "group"
+
+def select_newest_snapshots(cut: int) -> tuple[str, SqlRow]:
+    """The query for each group's newest snapshot up to this cut, and its parameters."""
+    return _NEWEST_SNAPSHOTS, (None, -1, cut)
+
+
+SAVE_TRIMMED_HEAD = """
+    INSERT OR REPLACE INTO trimmed_heads ("group", event_number, coordinator_epoch, position) VALUES (?, ?, ?, ?)
 """
 
-DELETE_OLD_SNAPSHOTS = """
-    DELETE FROM snapshots WHERE EXISTS (
-        SELECT 1 FROM snapshots AS newer WHERE newer."group" IS snapshots."group" AND newer.cut > snapshots.cut
-        AND newer.cut <= (SELECT min(position) FROM cuts)
+# It adds records one by one, and so reads no more of them than it deletes.
+TRIMMED_PORTION = """
+    WITH RECURSIVE portion (position, size) AS (
+        SELECT position, size FROM (
+            SELECT position, length(payload) AS size FROM events WHERE position <= ? ORDER BY position LIMIT 1
+        )
+        UNION ALL
+        SELECT events.position, portion.size + length(events.payload)
+        FROM portion CROSS JOIN events
+        ON events.position = (SELECT min(position) FROM events WHERE position > portion.position)
+        WHERE events.position <= ? AND portion.size <= ?
+        LIMIT ?
     )
+    SELECT ifnull(max(position), 0), count(*) FROM portion
 """
+DELETE_EVENTS = "DELETE FROM events WHERE position <= ?"
+
+# The groups from one on, each with its snapshots before the one that the first cut needs. A group
+# without such snapshots has one row with NULL, so that the last row shows how far the query has come.
+OLD_SNAPSHOTS = f"""
+    WITH RECURSIVE {_NAMES_OF_SNAPSHOTS}
+    SELECT name, old.rowid, ifnull(length(old.payload), 0)
+    FROM names LEFT JOIN snapshots AS old ON old."group" IS name AND old.cut < (
+        SELECT max(cut) FROM snapshots AS needed
+        WHERE needed."group" IS name AND needed.cut <= (SELECT min(position) FROM cuts)
+    )
+    WHERE number = 1 OR name IS NOT NULL
+    LIMIT ?
+"""
+DELETE_SNAPSHOT = "DELETE FROM snapshots WHERE rowid = ?"
 
 INCREMENT_COUNTER = "UPDATE counters SET value = value + 1 WHERE name = ?"
 SET_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
@@ -158,15 +222,3 @@ def select_by_position(after: int, last: int) -> tuple[str, SqlRow]:
         f"SELECT {RECORD_COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT {CHUNK_SIZE}"
     )
     return sql, (after, last)
-
-
-def select_by_group(group: str | None, event_number: int, after: int, last: int) -> tuple[str, SqlRow]:
-    """The query for the next records of one group, and its parameters.
-
-    They have an event number above `event_number`, and after < position <= last.
-    """
-    sql = (
-        f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
-        f"AND position > ? AND position <= ? ORDER BY event_number LIMIT {CHUNK_SIZE}"
-    )
-    return sql, (group, event_number, after, last)

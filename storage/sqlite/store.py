@@ -20,9 +20,11 @@ from regroup.storage.sqlite import statements as sql
 from regroup.storage.sqlite.block_table import BlockTable
 from regroup.storage.sqlite.connection import SqliteConnection
 from regroup.storage.sqlite.files import translate_sqlite_errors
+from regroup.storage.sqlite.group_index import GroupIndex
 from regroup.storage.sqlite.open_files import OpenFiles
-from regroup.storage.sqlite.rows import GroupHead, Number, Positions, Row, Value, read_rows
+from regroup.storage.sqlite.rows import Number, Positions, Row, Value, read_rows
 from regroup.storage.sqlite.schema import OPEN_WRITER
+from regroup.storage.sqlite.trimming import HistoryTrimmer
 from regroup.storage.sqlite.writer_lock import WriterLock
 from regroup.storage.store import (
     ANY_GROUP,
@@ -48,8 +50,10 @@ class SqliteStore(EventStore):
         self._heads: GroupHeads | None = None
         self._files: OpenFiles | None = None
         """The files that are compared after each commit; None until the first write."""
+        self._index = GroupIndex(path, connection)
         self._exchanges = BlockTable(path, connection, "exchanges", "recorded exchanges")
         self._observations = BlockTable(path, connection, "observations", "observations")
+        self._trimmer = HistoryTrimmer(path, connection)
         self._is_closed = False
         # All callers share one connection, and none may read in the middle of another's transaction.
         self._mutex = asyncio.Lock()
@@ -144,7 +148,7 @@ class SqliteStore(EventStore):
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
         async with self._exclusive():
             cut = await self._newest_cut(_MAX_POSITION if at is None else at)
-            return cut, await self._rows(Snapshot, sql.NEWEST_SNAPSHOTS, (cut,))
+            return cut, await self._rows(Snapshot, *sql.select_newest_snapshots(cut))
 
     async def cuts(self) -> list[int]:
         async with self._exclusive():
@@ -158,13 +162,14 @@ class SqliteStore(EventStore):
                 raise SnapshotMissing(before, covered)
             count = max(0, through - self._trimmed_through)
             if count:
-                await self._connection.execute(sql.SAVE_TRIMMED_HEADS, (through,))
-                await self._connection.execute("DELETE FROM events WHERE position <= ?", (through,))
-                await self._connection.execute(sql.SET_COUNTER, (through, "trimmed_through"))
-                await self._connection.execute("DELETE FROM cuts WHERE position < ?", (through,))
-                await self._connection.execute(sql.DELETE_OLD_SNAPSHOTS)
+                heads = (await self._loaded_heads()).heads
+                await self._trimmer.begin_after(through, heads, trimmed_through=self._trimmed_through)
         self._trimmed_through += count
         return count
+
+    async def delete_trimmed(self) -> bool:
+        async with self._writing():
+            return await self._trimmer.delete_portion(self._trimmed_through)
 
     async def put_value(self, name: str, value: bytes) -> None:
         async with self._transaction():
@@ -198,6 +203,7 @@ class SqliteStore(EventStore):
 
     async def checkpoint(self) -> None:
         async with self._writing():
+            await self._index.extend(self._last_position)
             await self._connection.checkpoint()
 
     async def close(self) -> None:
@@ -245,18 +251,21 @@ class SqliteStore(EventStore):
     async def _chunks_by_group(
         self, group: str | None, after: int, last: int, *, allow_gaps: bool
     ) -> AsyncIterator[list[Record]]:
+        async with self._exclusive():
+            if self.read_only:
+                self._index.forget()
+            reach = await self._index.reach()
         event_number = 0
         while after < last:
-            records = await self._read_chunk(after, sql.select_by_group(group, event_number, after, last))
+            end = min(last, reach) if after < reach else last
+            records = await self._read_chunk(after, self._index.query(group, event_number, after, end, reach))
             for record in records:
                 if event_number and record.event_number != event_number + 1 and not allow_gaps:
                     whose = "the cluster" if group is None else f"group {group!r}"
                     raise self._missing(f"event {event_number + 1} of {whose}")
                 event_number = record.event_number
             yield records
-            if len(records) < sql.CHUNK_SIZE:
-                return
-            after = records[-1].position
+            after = end if len(records) < sql.CHUNK_SIZE else records[-1].position
 
     def _missing(self, what: str) -> StoreDamaged:
         return StoreDamaged(f"{self.path} is damaged: {what} is missing. Restore it from a copy.")
@@ -298,10 +307,12 @@ class SqliteStore(EventStore):
         return self._heads
 
     async def _read_heads(self) -> dict[str | None, Head]:
+        if self.read_only:
+            self._index.forget()
         # The head of a trimmed group comes first, and is replaced by that of its later records.
         return {
             head.group: Head(head.event_number, head.coordinator_epoch, head.position)
-            for head in await self._rows(GroupHead, sql.HEADS)
+            for head in await self._index.heads()
         }
 
     @asynccontextmanager
@@ -338,6 +349,7 @@ class SqliteStore(EventStore):
         with suppress(Exception):
             await self._connection.execute("ROLLBACK")
         self._heads = None
+        self._index.forget()
         with suppress(Exception):
             await self._read_positions()
         if self._files is not None:
@@ -388,6 +400,7 @@ class SqliteStore(EventStore):
         try:
             files.check()
             with suppress(StoreError), translate_sqlite_errors(self.path):
+                await self._index.extend(self._last_position)
                 await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
                 await self._connection.checkpoint()
         finally:

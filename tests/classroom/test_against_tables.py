@@ -9,8 +9,8 @@ pytest.importorskip("pyarrow")
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
+from regroup.pipeline.gold.builders.table_builder import TableRow
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
-from regroup.pipeline.gold.table_builder import TableRow
 from regroup.storage.records import Record
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 

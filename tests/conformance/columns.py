@@ -20,6 +20,7 @@ from regroup.conformance.stories import CASES
 from tests.conformance.apache_kafka import ApacheKafkaBroker, apache_kafka
 from tests.conformance.peers import (
     FAST_SETTINGS,
+    POLICY_SETTINGS,
     SHORT_RETENTION_SETTINGS,
     SMALL_GROUP_SETTINGS,
     RegroupBroker,
@@ -57,6 +58,7 @@ EVERYTHING = (
     BrokerPlan(FAST_SETTINGS, restarts=True),
     BrokerPlan(SMALL_GROUP_SETTINGS),
     BrokerPlan(SHORT_RETENTION_SETTINGS),
+    *(BrokerPlan(settings) for settings in POLICY_SETTINGS),
     BrokerPlan(FAST_SETTINGS, brokers=2),
 )
 """These settings together show every story; the fast ones come first, and most stories run with them."""

@@ -20,15 +20,27 @@ import confluent_kafka
 from regroup.conformance.stories import CASES
 from tests.clients.emulator import EmulatorProcess
 
-FAST_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
+FAST_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+}
 """Settings for short stories."""
 
 SMALL_GROUP_SETTINGS = {
     "group.initial.rebalance.delay.ms": "1500",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "4",
+    "group.consumer.max.size": "3",
 }
 """Settings for small groups, and for a first rebalance with a delay."""
+
+POLICY_SETTINGS = [
+    {**FAST_SETTINGS, "group.consumer.migration.policy": policy, **more}
+    for policy, more in (("disabled", {}), ("upgrade", {}), ("downgrade", {"group.max.size": "2"}))
+]
+"""Settings for each policy of migration between the protocols that is not the default."""
 
 SHORT_RETENTION_SETTINGS = {
     **FAST_SETTINGS,

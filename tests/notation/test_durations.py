@@ -13,7 +13,8 @@ from regroup.notation.durations import (
 
 
 @pytest.mark.parametrize(
-    ("text", "milliseconds"), [("300ms", 300), ("20s", 20_000), ("1.5m", 90_000), ("1h", 3_600_000), ("0.4ms", 0)]
+    ("text", "milliseconds"),
+    [("300ms", 300), ("20s", 20_000), ("1.5m", 90_000), ("1h", 3_600_000), ("7d", 604_800_000), ("0.4ms", 0)],
 )
 def test_a_duration_is_parsed_to_milliseconds(text: str, milliseconds: int) -> None:
     assert parse_duration_ms(text) == milliseconds

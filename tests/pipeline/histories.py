@@ -9,8 +9,8 @@ from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.scenarios import SCENARIOS, ScenarioOptions
+from regroup.pipeline.gold.builders.table_builder import TableRow
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
-from regroup.pipeline.gold.table_builder import TableRow
 from regroup.pipeline.gold.tables import TABLES
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store

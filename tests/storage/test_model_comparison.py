@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -84,6 +85,11 @@ class StoreComparison(RuleBasedStateMachine):
     @rule(before=POSITIONS)
     def trim(self, before: int) -> None:
         self.both(lambda store: store.trim(before))
+
+    @rule()
+    def delete_a_portion_of_what_was_trimmed(self) -> None:
+        with patch("regroup.storage.sqlite.trimming.MAX_PORTION_RECORDS", 2):
+            self.loop.run_until_complete(self.file.delete_trimmed())
 
     @rule(
         group=GROUPS | st.just(ANY_GROUP),

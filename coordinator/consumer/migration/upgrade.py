@@ -3,7 +3,8 @@
 It does so when a member of the consumer protocol joins it. Its own members go on with the classic protocol.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic.protocol_vote import CONSUMER_PROTOCOL_TYPE
@@ -21,6 +22,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
+    Subscription,
     decode_assignment,
     decode_subscription,
 )
@@ -95,7 +97,8 @@ def upgrade(decision: DecisionBuilder, topics: TopicsImage) -> None:
     """
     group = decision.group
     refuse_large(group)
-    profiles = {member_id: consumer_profile(group, member) for member_id, member in group.members.items()}
+    decode = cache(decode_subscription)  # thousands of members may have equal subscriptions
+    profiles = {member_id: consumer_profile(group, member, decode) for member_id, member in group.members.items()}
     targets = {member_id: assigned(group, member, topics) for member_id, member in group.members.items()}
     refuse_partitions_given_twice(group, targets.values())
     names = tuple(sorted({name for profile in profiles.values() for name in profile.subscribed_topics}))
@@ -125,14 +128,14 @@ def refuse_large(group: Group) -> None:
         raise UnsuitableGroup(HeartbeatRefusal(ErrorCode.UNKNOWN_SERVER_ERROR, text))
 
 
-def consumer_profile(group: Group, member: Member) -> ConsumerProfile:
+def consumer_profile(group: Group, member: Member, decode: Callable[[bytes], Subscription]) -> ConsumerProfile:
     """The member's description. Kafka fails if no assignor was selected yet, or if the member no more supports it."""
     profile, name = member.profile, group.protocol_name
     if name is None or not any(each.name == name for each in profile.supported_protocols):
         text = f"Member {member.member_id} has no subscription for the assignor of the present generation."
         raise UnsuitableGroup(HeartbeatRefusal(ErrorCode.UNKNOWN_SERVER_ERROR, text))
     try:
-        subscription = decode_subscription(member.metadata(name))
+        subscription = decode(member.metadata(name))
     except MalformedConsumerProtocol:
         raise malformed(group) from None
     return ConsumerProfile(

@@ -8,6 +8,7 @@ from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, sorted_targets
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.consumer.subscription import TopicPartition
 
 BOTH = [ServerRangeAssignor(), UniformAssignor()]
@@ -20,7 +21,7 @@ groups = st.dictionaries(st.sampled_from("abcdefg"), subscriptions, min_size=1)
 def assign(
     assignor: ServerAssignor, group: dict[str, tuple[str, ...]], before: dict[str, list[TopicPartition]]
 ) -> dict[str, list[TopicPartition]]:
-    members = {name: ServerMember(topics, tuple(before.get(name, ()))) for name, topics in group.items()}
+    members = {name: ServerMember(topics, by_topic(before.get(name, ()))) for name, topics in group.items()}
     return sorted_targets(assignor.assign(ServerGroup(SIZES, members)))
 
 
@@ -63,7 +64,7 @@ def test_a_topic_that_does_not_exist_is_named_with_its_subscriber(
 
 
 def test_a_target_beyond_the_end_of_its_topic_is_named() -> None:
-    members = {"a": ServerMember(("orders",), (TopicPartition("orders", 9),)), "b": ServerMember(("orders", "clicks"))}
+    members = {"a": ServerMember(("orders",), {"orders": [9]}), "b": ServerMember(("orders", "clicks"))}
     with pytest.raises(AssignorError, match="member a has partition 9 of topic orders, which does not exist"):
         UniformAssignor().assign(ServerGroup(SIZES, members))
 

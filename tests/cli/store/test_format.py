@@ -1,7 +1,9 @@
-"""The stored format: what `format_2.db` holds is read as it was read when it was written.
+"""The stored format: what `format_2.db` and `format_3.db` hold is read as it was read when they were written.
+
+They hold the same events. Version 3 has a table, and version 2 an index of SQLite, of the records of each group.
 
 A change of the format is a decision. Raise `user_version` or the version of what has changed, write the store of the
-new format with a copy of format_2.py, and say in docs/architecture.md what becomes of older stores.
+new format with make_format.py, and say in docs/architecture.md what becomes of older stores.
 """
 
 import shutil
@@ -30,9 +32,10 @@ from regroup.storage.records import NewRecord, Record, Snapshot
 from regroup.storage.sqlite.files import initialize_store
 from regroup.storage.sqlite.inline import open_inline_store
 from tests.cli.conftest import RunCommand
-from tests.cli.store.format_2 import make_store
+from tests.cli.store.make_format import make_store
 
 STORE = Path(__file__).with_name("format_2.db")
+NEW_STORE = Path(__file__).with_name("format_3.db")
 LAST_POSITION = 73
 OF_CONSUMER_GROUPS = {EVENT_TYPE_NAMES[each] for each in get_args(AnyConsumerEvent | AnyMigrationEvent)}
 """tests/coordinator/consumer/test_stored_form.py and migration/test_stored_form.py have their stored form."""
@@ -56,8 +59,9 @@ async def read_store() -> tuple[list[Record], list[Snapshot]]:
         return records, [each for cut in await store.cuts() for each in (await store.load_snapshots(cut))[1]]
 
 
-def test_events_shows_the_expected_lines(run_command: RunCommand) -> None:
-    result = run_command("events", STORE)
+@pytest.mark.parametrize("store", [STORE, NEW_STORE], ids=lambda store: store.stem)
+def test_events_shows_the_expected_lines(run_command: RunCommand, store: Path) -> None:
+    result = run_command("events", store)
     assert result == (0, STORE.with_name("format_2_events.txt").read_text(encoding="utf-8"), "")
 
 
@@ -121,14 +125,31 @@ async def test_snapshots_are_still_written_as_they_are_stored_there() -> None:
 def test_a_new_store_has_the_same_tables_and_the_same_version(tmp_path: Path, pragma: str) -> None:
     initialize_store(tmp_path / "new.db")
     for question in ("SELECT type, name, sql FROM sqlite_master ORDER BY name", f"PRAGMA {pragma}"):
-        assert execute(tmp_path / "new.db", question) == execute(STORE, question)
+        assert execute(tmp_path / "new.db", question) == execute(NEW_STORE, question)
+
+
+async def test_a_store_of_version_2_is_continued_with_its_own_tables(copied: Path) -> None:
+    tables = execute(copied, "SELECT name, sql FROM sqlite_master")
+    async with await open_inline_store(copied) as store:
+        group, head = next((group, head) for group, head in (await store.heads()).items() if group is not None)
+        record = NewRecord(group, head.event_number + 1, head.coordinator_epoch, 0, "group-emptied", 2, b"{}", None)
+        assert await store.append([record]) == LAST_POSITION + 1
+        await store.checkpoint()
+    async with await open_inline_store(copied, read_only=True) as store:
+        numbers = [each.event_number async for each in store.read(group=group)]
+        assert numbers == list(range(1, head.event_number + 2))
+        assert (await store.heads())[group].position == LAST_POSITION + 1
+    assert execute(copied, "SELECT name, sql FROM sqlite_master") == tables
+    assert execute(copied, "PRAGMA user_version") == [(2,)]
 
 
 def test_the_script_still_makes_such_a_store(tmp_path: Path, run_command: RunCommand) -> None:
     made = tmp_path / "made.db"
     make_store(made)
     assert run_command("verify", made).code == 0
-    types, types_made = (execute(store, "SELECT DISTINCT type FROM events ORDER BY type") for store in (STORE, made))
+    types, types_made = (
+        execute(store, "SELECT DISTINCT type FROM events ORDER BY type") for store in (NEW_STORE, made)
+    )
     assert types_made == types
 
 
@@ -152,7 +173,7 @@ def test_every_command_refuses_a_store_of_version_1_in_one_line(
     code, out, err = run_command(*(word.format(copied) for word in words))
     assert (code, out) == (2, "")
     assert err == (
-        f"regroup {words[0]}: {copied} is a store of version 1, and this program reads version 2: begin a new store in "
+        f"regroup {words[0]}: {copied} is a store of version 1, and this program reads version 3: begin a new store in "
         "another file. The file was left unchanged.\n"
     )
     assert copied.read_bytes() == before

@@ -4,13 +4,19 @@ import json
 from pathlib import Path
 
 from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
-from regroup.conformance.harness.cases import SettingBounds, unmet_requirements
+from regroup.conformance.harness.cases import SettingBounds, SettingChoice, unmet_requirements
 from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.stories import CASES
 
-CATALOGUE = Path(__file__).parents[2] / "coordinator" / "behaviours.jsonl"
-BEHAVIOURS = {each["id"]: each["importance"] for each in map(json.loads, CATALOGUE.read_text("utf-8").splitlines())}
+CATALOGUES = [
+    Path(__file__).parents[2] / "coordinator" / name for name in ("behaviours.jsonl", "consumer-behaviours.jsonl")
+]
+BEHAVIOURS = {
+    each["id"]: each["importance"]
+    for catalogue in CATALOGUES
+    for each in map(json.loads, catalogue.read_text("utf-8").splitlines())
+}
 
 
 def test_every_behaviour_has_a_story_or_a_reason_why_it_is_not_observable() -> None:
@@ -45,6 +51,14 @@ def test_an_unmet_requirement_says_what_the_setting_is_and_what_it_must_be() -> 
     ((unmet, remedy),) = unmet_requirements({}, required)
     assert unmet == "group.max.size is 2147483647, but must be at least 2 and at most 11"
     assert remedy == Remedy.setting("group.max.size", 11)
+
+
+def test_a_setting_that_is_a_word_may_be_written_in_any_case() -> None:
+    required = {"group.consumer.migration.policy": SettingChoice(("upgrade", "bidirectional"))}
+    assert [*unmet_requirements({"group.consumer.migration.policy": "BIDIRECTIONAL"}, required)] == []
+    ((unmet, remedy),) = unmet_requirements({"group.consumer.migration.policy": "disabled"}, required)
+    assert unmet == "group.consumer.migration.policy is disabled, but must be upgrade or bidirectional"
+    assert remedy == Remedy(settings=(("group.consumer.migration.policy", "upgrade"),))
 
 
 def test_the_settings_that_a_story_is_said_to_need_are_enough_for_it() -> None:

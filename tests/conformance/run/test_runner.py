@@ -53,9 +53,13 @@ async def test_a_broker_that_closes_the_connection_fails() -> None:
     assert "closed without a response" in verdict.reason
 
 
-async def test_a_story_is_not_observable_where_the_broker_does_not_offer_the_api() -> None:
-    verdict = await verdict_on({})
-    assert (verdict.outcome, verdict.reason) == (StoryOutcome.NOT_OBSERVABLE, "the broker does not offer Heartbeat")
+@pytest.mark.parametrize(
+    ("story", "api"),
+    [("heartbeat.unknown-group", "Heartbeat"), ("cg.join.first-member", "ConsumerGroupHeartbeat")],
+)
+async def test_a_story_is_not_observable_where_the_broker_does_not_offer_the_api(story: str, api: str) -> None:
+    verdict = await verdict_on({}, CASES[story])
+    assert (verdict.outcome, verdict.reason) == (StoryOutcome.NOT_OBSERVABLE, f"the broker does not offer {api}")
 
 
 async def test_a_story_is_not_observable_with_other_settings_than_it_requires() -> None:

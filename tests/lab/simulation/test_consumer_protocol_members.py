@@ -71,7 +71,7 @@ def test_a_member_outside_poll_is_waited_for_by_those_alone_who_get_its_partitio
     """Its heartbeats go on, so it stays a member; what it is assigned meanwhile replaces its first assignment."""
     outcome, owned = played("at 100s: carla leaves", ', faults: ["slow-join:60s"]')
     assert owned["anna"] == [(60, {0, 1, 2})]
-    assert owned["ben"] == [(61, {3, 4, 5})]
+    assert owned["ben"][0] == (61, {3, 4, 5})
     assert owned["carla"][0][0] < 10
     removed_ms = [each.at_ms - START_MS for each in outcome.records if each.type == "member-removed"]
     assert all(each > 120_000 for each in removed_ms), "the lab stops members with lasting faults at the end"

@@ -83,7 +83,7 @@ def fold_in_process(spark: SparkSession, records: Sequence[Record], folder: Path
     target, of_groups = location_of(folder), [("run", each) for each in records if each.group is not None]
     with TableFiles(target, "part.parquet") as files:
         fold_records(sorted(of_groups, key=lambda each: (str(each[1].group), each[1].position)), {}, files)
-    names = ("transitions", "number_gaps", "fold_errors")
+    names = ("transitions", "number_gaps", "fold_errors", "consumer_violations")
     for name in names:
         write_empty_table(target, name)
     return [spark.read.parquet((target / name).for_spark) for name in names]

@@ -24,7 +24,7 @@ from regroup.storage.errors import (
 from regroup.storage.records import Head, NewRecord
 from regroup.storage.sqlite.files import initialize_store, store_exists
 from regroup.storage.sqlite.inline import open_inline_store
-from regroup.storage.sqlite.schema import SCHEMA_VERSION
+from regroup.storage.sqlite.schema import READABLE_VERSIONS, SCHEMA_VERSION
 from regroup.storage.sqlite.store import SqliteStore
 from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import EventStore
@@ -79,7 +79,7 @@ def a_newer_store(path: Path) -> None:
 
 def an_older_store(path: Path) -> None:
     initialize_store(path)
-    patch_header(path, 60, SCHEMA_VERSION - 1)
+    patch_header(path, 60, min(READABLE_VERSIONS) - 1)
 
 
 def a_truncated_store(path: Path) -> None:

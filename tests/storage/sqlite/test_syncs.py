@@ -1,4 +1,4 @@
-"""Which thread waits for the disk: never that of the event loop while records are committed."""
+"""Which thread waits for the disk: never that of the event loop while records are committed and trimmed."""
 
 import os
 import shutil
@@ -43,6 +43,12 @@ async def main():
             await store.append([NewRecord("a", number, 1, 0, "member-joined", 1, b"{}", None)])
             await store.checkpoint()
         await store.append([NewRecord("a", 6, 1, 0, "member-joined", 1, b"{}", None)])
+        await store.save_snapshots(6, [])
+        await store.trim(before=6)
+        while await store.delete_trimmed():
+            await store.append([NewRecord("a", store.last_position + 1, 1, 0, "member-joined", 1, b"{}", None)])
+        await store.checkpoint()
+        await store.append([NewRecord("a", store.last_position + 1, 1, 0, "member-joined", 1, b"{}", None)])
         print(Path(os.environ["SYNCS"]).read_text())
 
 asyncio.run(main())
@@ -61,7 +67,9 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("durability", ["disk", "process"])
-def test_commits_and_checkpoints_do_not_let_the_event_loop_wait(shim: Path, tmp_path: Path, durability: str) -> None:
+def test_commits_checkpoints_and_trims_do_not_let_the_event_loop_wait(
+    shim: Path, tmp_path: Path, durability: str
+) -> None:
     environment = os.environ | {"LD_PRELOAD": str(shim), "SYNCS": str(tmp_path / "syncs")}
     command = [sys.executable, "-c", PROGRAM, tmp_path / "store.db", durability]
     syncs = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()

@@ -278,3 +278,15 @@ def test_the_assignment_is_read_in_every_version(version: int) -> None:
     harness.group = replace(harness.group, members={"c": member})
     harness.join("n1")
     assert harness.assigned("c") == ALL
+
+
+def test_a_group_outlives_the_lost_creation_of_the_classic_group_whose_place_it_took() -> None:
+    harness = MigrationHarness()
+    harness.log_delays_appends = True
+    created = harness.client("c").send_join(supports_member_id_required=True)
+    assert created.code is E.MEMBER_ID_REQUIRED
+    assert [each.kind for each in harness.group.pending_appends.values()] == ["group-creation"]
+    harness.log_delays_appends = False
+    harness.join("n1")
+    assert not harness.group.pending_appends, "the log commits its records in order"
+    assert harness.assigned("n1")

@@ -7,15 +7,15 @@ from zlib import crc32
 import msgspec
 
 from regroup.coordinator import events as e
-from regroup.coordinator.group import Group, Member
-from regroup.pipeline.gold.table_builder import TableRow, Transition
+from regroup.coordinator.group import Group, GroupKind, Member
+from regroup.pipeline.gold.builders.table_builder import TableRow, Transition
 
 
 class Transitions:
     """Builds `transitions` of one group.
 
     Events that change offsets only have no row. The columns of the whole group are filled for the last event of each
-    command, since most invariants need not hold between the events of a command.
+    command, since most invariants need not hold between the events of a command, and for classic groups only.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,8 @@ class Transitions:
     def _complete(self, *, ends_command: bool) -> Iterator[TableRow]:
         if self._last is not None:
             row, group = self._last
-            yield "transitions", row | {"ends_command": ends_command} | (group_columns(group) if ends_command else {})
+            has_columns = ends_command and group.kind is GroupKind.CLASSIC
+            yield "transitions", row | {"ends_command": ends_command} | (group_columns(group) if has_columns else {})
             self._last = None
 
 
@@ -54,12 +55,18 @@ def transition_columns(transition: Transition) -> dict[str, Any]:
         "coordinator_epoch": record.coordinator_epoch,
         "at_ms": transition.at_ms,
         "type": record.type,
-        "state_before": before.state.value,
-        "state": after.state.value,
+        "protocol_before": before.kind.value,
+        "protocol": after.kind.value,
+        "state_before": before.state_name,
+        "state": after.state_name,
         "generation_id_before": before.generation_id,
         "generation_id": after.generation_id,
+        "group_epoch_before": before.consumer.group_epoch if before.consumer else None,
+        "group_epoch": after.consumer.group_epoch if after.consumer else None,
+        "assignment_epoch_before": before.consumer.assignment_epoch if before.consumer else None,
+        "assignment_epoch": after.consumer.assignment_epoch if after.consumer else None,
     }
-    if not isinstance(transition.event, e.CoordinatorLoaded):
+    if not isinstance(transition.event, e.CoordinatorLoaded) or after.kind is not GroupKind.CLASSIC:
         return row
     stored = before.group_metadata
     return row | {

@@ -1,4 +1,4 @@
-"""Writes format_2.db, the store that test_format.py reads: `python -m tests.cli.store.format_2 FILE`.
+"""Writes a store as test_format.py reads it, in the present format: `python -m tests.cli.store.make_format FILE`.
 
 It has every type of event, two coordinator epochs, and the snapshots of two orderly stops. Time is virtual and ids are
 counted, so each call writes the same rows.

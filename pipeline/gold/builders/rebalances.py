@@ -1,13 +1,14 @@
 """Builds the table `rebalances`: a row for each rebalance, from its trigger to the movement of its partitions."""
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer.migration.events import GroupDowngraded, GroupUpgraded
 from regroup.coordinator.group import Group
-from regroup.pipeline.gold.ownership import Ownership
-from regroup.pipeline.gold.table_builder import TableRow, Transition, member_identity
+from regroup.pipeline.gold.builders.member_changes import MemberChanges
+from regroup.pipeline.gold.builders.ownership import Ownership
+from regroup.pipeline.gold.builders.table_builder import TableRow, Transition, member_identity
 from regroup.protocol.consumer.subscription import assigned_partitions
 
 TRIGGERS: Final[dict[type[e.Event], str]] = {
@@ -18,11 +19,16 @@ TRIGGERS: Final[dict[type[e.Event], str]] = {
     e.StaticMemberReplaced: "replaced",
     e.CoordinatorLoaded: "loaded",
     e.AppendFailed: "append-failed",
+    GroupDowngraded: "downgraded",
 }
 """The events that can trigger a rebalance, with the name of the trigger.
 
 If a command has several of them before the rebalance starts, the last one counts.
 """
+
+
+def trigger_name(transition: Transition) -> str | None:
+    return TRIGGERS.get(type(transition.event))
 
 
 class Rebalances:
@@ -31,22 +37,11 @@ class Rebalances:
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
         self._open: dict[str, Any] | None = None
-        self._changes: Counter[str] = Counter()
-        """The number of events of each trigger since the last rebalance, without those of the present command."""
-        self._changes_of_command: Counter[str] = Counter()
-        self._trigger: e.Event | None = None
-        self._members_before = 0
+        self._changes = MemberChanges(trigger_name)
 
     def on_event(self, transition: Transition) -> Iterator[TableRow]:
-        if transition.begins_command:
-            self._changes += self._changes_of_command
-            self._changes_of_command.clear()
-            self._trigger = None
-            self._members_before = len(transition.before.members)
+        self._changes.on_event(transition)
         event = transition.event
-        if type(event) in TRIGGERS:
-            self._trigger = event
-            self._changes_of_command[TRIGGERS[type(event)]] += 1
         match event:
             case e.RebalanceStarted():
                 # The present command starts this rebalance, so its changes do not belong to the one before.
@@ -72,13 +67,15 @@ class Rebalances:
                 yield from self._close("completed")
             case e.CoordinatorLoaded() | e.GroupDeleted():
                 yield from self._close("aborted")
+            case GroupUpgraded():
+                yield from self._close("upgraded")
 
     def on_end(self) -> Iterator[TableRow]:
         yield from self._close("running")
 
     def _begin(self, transition: Transition, event: e.RebalanceStarted) -> dict[str, Any]:
-        trigger, record = self._trigger, transition.record
-        self._ownership.trigger = TRIGGERS[type(trigger)] if trigger else "other"
+        trigger, record = self._changes.trigger, transition.record
+        self._ownership.trigger, self._ownership.group_epoch = self._changes.trigger_name or "other", None
         last_seen_ms = trigger.last_seen_ms if isinstance(trigger, e.MemberRemoved) else None
         return {
             "position": record.position,
@@ -90,21 +87,15 @@ class Rebalances:
             "is_initial": event.is_initial,
             "since_last_seen_ms": None if last_seen_ms is None else transition.at_ms - last_seen_ms,
             "started_ms": transition.at_ms,
-            "members_before": self._members_before,
+            "members_before": self._changes.members_before,
         }
 
     def _close(self, outcome: str, *, with_command: bool = True) -> Iterator[TableRow]:
         """Yield the row of the present rebalance, which has ended with this outcome, if there is one."""
-        if self._open is None:
-            return
-        changes = self._changes
-        if with_command:
-            changes = changes + self._changes_of_command
-            self._changes_of_command.clear()
-        counts = {each: changes[each] for each in ("joined", "left", "removed", "replaced")}
-        yield "rebalances", self._open | {"outcome": outcome} | counts
-        self._open = None
-        self._changes = Counter()
+        if self._open is not None:
+            counts = self._changes.take(with_command=with_command)
+            yield "rebalances", self._open | {"outcome": outcome} | counts
+            self._open = None
 
     def _movements(self, group: Group) -> dict[str, int]:
         """Numbers of assigned partitions: all; moved; kept; revoked and returned; and new, without an owner before."""

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer.migration.events import GroupUpgraded
 from regroup.coordinator.group import Group, Member, MemberId
-from regroup.pipeline.gold.table_builder import (
+from regroup.pipeline.gold.builders.table_builder import (
     TableBuilder,
     TableRow,
     Transition,
@@ -46,7 +47,7 @@ class GenerationMembers(TableBuilder):
             case e.AssignmentCommitted():
                 for member_id in self._open.keys() & after.members.keys():
                     self._open[member_id] |= assignment_columns(after.members[member_id], at_ms)
-            case e.GroupEmptied() | e.GroupDeleted() | e.CoordinatorLoaded():
+            case e.GroupEmptied() | e.GroupDeleted() | e.CoordinatorLoaded() | GroupUpgraded():
                 yield from self.on_end()
                 self._joined_ms.clear()
 

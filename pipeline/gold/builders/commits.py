@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import LogRecordKind, MemberId, OffsetsByPartition
-from regroup.pipeline.gold.ownership import Ownership
-from regroup.pipeline.gold.table_builder import TableBuilder, TableRow, Transition
+from regroup.pipeline.gold.builders.ownership import Ownership
+from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow, Transition
 
 Writers: TypeAlias = dict[tuple[str, int], MemberId]
 """By topic and partition, the member that last wrote the offset."""

@@ -1,0 +1,82 @@
+"""Timeouts of groups of the consumer protocol: of sessions, and of members that have partitions to give up."""
+
+from collections.abc import Iterator
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.consumer_group import ConsumerMember
+from regroup.coordinator.group import Group, MemberId
+from regroup.lab.checker.exchanges import ObservedExchange
+
+
+class RevocationTimeouts:
+    """Tracks since when members have the partitions that they are to give up, by the run's clock."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[tuple[str, MemberId], int] = {}
+
+    def on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
+        """Note members that were asked to give up partitions, or others than before; a load begins all anew."""
+        before, after = exchange.before.consumer, exchange.after.consumer
+        if after is None or (before is after and not isinstance(exchange.command, c.LoadGroup)):
+            return
+        former = {} if before is None or isinstance(exchange.command, c.LoadGroup) else before.members
+        for member_id, member in after.members.items():
+            known = former.get(member_id)
+            if known is not member and _revokes(member) and (known is None or _has_stepped(known, member)):
+                self._since_ms[exchange.group_id, member_id] = now_ms
+
+    def overdue(self, group: Group, now_ms: int, slack_ms: int) -> Iterator[str]:
+        """Describe each member that should have given up its partitions by now, or been removed."""
+        for member_id, member in group.consumer.members.items() if group.consumer else ():
+            since_ms = self._since_ms.get((group.group_id, member_id), now_ms)
+            if _revokes(member) and now_ms - since_ms > member.profile.rebalance_timeout_ms + slack_ms:
+                yield f"{member_id} was asked {now_ms - since_ms} ms ago to give up partitions"
+
+
+def _revokes(member: ConsumerMember) -> bool:
+    """Whether a rebalance timeout runs for the member. One of the classic protocol has other deadlines."""
+    return bool(member.pending_revocation) and not member.is_classic
+
+
+def _has_stepped(before: ConsumerMember, after: ConsumerMember) -> bool:
+    """Whether there is a step between the two. A heartbeat that changes nothing does not prolong the timeout."""
+    return (
+        before.is_classic != after.is_classic
+        or (before.assigned, before.pending_revocation) != (after.assigned, after.pending_revocation)
+    )  # fmt: skip
+
+
+def session_timeouts_ms(group: Group, session_timeout_ms: int) -> Iterator[tuple[MemberId, tuple[int, ...]]]:
+    """Each member of a group of the consumer protocol with the session timeouts that it may have.
+
+    A member of the classic protocol has its own one, and after a load that of the broker.
+    """
+    for member_id, member in group.consumer.members.items() if group.consumer else ():
+        classic = member.profile.classic
+        yield member_id, (session_timeout_ms, *(() if classic is None else (classic.session_timeout_ms,)))
+
+
+def early_expiry(exchange: ObservedExchange, last_seen_ms: int | None, session_timeout_ms: int) -> str | None:
+    """What is wrong with the removal of a member whose session has expired: it was seen within its session timeout."""
+    command = exchange.command
+    assert isinstance(command, c.DeadlinePassed)
+    found = dict(session_timeouts_ms(exchange.before, session_timeout_ms))
+    if command.member_id not in found or command.member_id in exchange.after.member_ids or last_seen_ms is None:
+        return None
+    silent_ms = command.at_ms - last_seen_ms
+    return None if silent_ms >= min(found[command.member_id]) else f"{command.member_id} was seen {silent_ms} ms ago"
+
+
+def early_revocation_timeout(exchange: ObservedExchange, revokes_since_ms: int) -> str | None:
+    """What is wrong with the removal of a member that has not given up its partitions: its time was not over.
+
+    `revokes_since_ms` is by the coordinator's clock; 0 if it is not known.
+    """
+    command, consumer = exchange.command, exchange.before.consumer
+    assert isinstance(command, c.DeadlinePassed)
+    if consumer is None or command.member_id not in consumer.members or command.member_id in exchange.after.member_ids:
+        return None
+    waited_ms = command.at_ms - revokes_since_ms
+    if not revokes_since_ms or waited_ms >= consumer.members[command.member_id].profile.rebalance_timeout_ms:
+        return None
+    return f"{command.member_id} was asked {waited_ms} ms ago to give up partitions"

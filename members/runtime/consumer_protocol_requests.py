@@ -1,0 +1,93 @@
+"""The requests of one process of a simulated member of the consumer protocol, and where its coordinator is.
+
+requests.refresh_metadata(names, then)       learn the ids of topics
+requests.find_coordinator()                  `on_coordinator` follows
+requests.send(message, then, on_failure)     to the coordinator
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.runtime.notes import RequestRefused, refusal_in
+from regroup.members.runtime.timers import MemberTimers
+from regroup.members.transports.base import MemberTransport
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+
+RETRY_MS = 100
+"""The pause before a request is repeated, as Kafka's `retry.backoff.ms`."""
+
+
+class ConsumerProtocolRequests:
+    """Sends the requests of one process. Once `is_over`, what follows a response is not called any more."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        transport: MemberTransport,
+        timers: MemberTimers,
+        *,
+        on_coordinator: Callable[[], None],
+        on_refusal: Callable[[RequestRefused, int], None],
+    ) -> None:
+        self._settings, self._transport, self._timers = settings, transport, timers
+        self._on_coordinator, self._on_refusal = on_coordinator, on_refusal
+        self._coordinator: NodeAddress | None = None
+        self._request_id = 0
+        self.is_over = False
+
+    def refresh_metadata(self, topics: Iterable[str] | None, then: Callable[[Mapping[bytes, str]], None]) -> None:
+        """Ask for these topics, with None for all; `then` gets the names by topic id."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
+
+        def learned(response: Message) -> None:
+            assert isinstance(response, MetadataResponse)
+            then({each.topic_id: each.name for each in response.topics if each.name is not None})
+
+        request = MetadataRequest(topics=wanted)
+        self._send(request, RequestTarget.ANY_BROKER, learned, lambda: self.refresh_metadata(topics, then))
+
+    def find_coordinator(self) -> None:
+        """Find the coordinator of the group, as often as it takes."""
+        group_id = self._settings.group_id
+        request = FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id])
+        self._send(request, RequestTarget.ANY_BROKER, self._on_found, self.find_coordinator)
+
+    def _on_found(self, response: Message) -> None:
+        assert isinstance(response, FindCoordinatorResponse)
+        [found] = response.coordinators
+        if found.error_code:
+            self._timers.call_after(RETRY_MS, lambda: None if self.is_over else self.find_coordinator())
+        else:
+            self._coordinator = NodeAddress(found.node_id, found.host, found.port)
+            self._on_coordinator()
+
+    def send(self, message: Message, then: Callable[[Message], None], on_failure: Callable[[], None]) -> None:
+        """Send a request to the coordinator."""
+        self._send(message, RequestTarget.COORDINATOR, then, on_failure)
+
+    def _send(
+        self, message: Message, target: RequestTarget, then: Callable[[Message], None], on_failure: Callable[[], None]
+    ) -> None:
+        self._request_id += 1
+        address = self._coordinator if target is RequestTarget.COORDINATOR else None
+        request = OutgoingRequest(self._request_id, target, address, message, self._settings.request_timeout_ms)
+        self._transport.send(request, lambda found: self._timers.run_when_resumed(lambda: received(found)))
+
+        def received(found: ResponseReceived | RequestFailed) -> None:
+            if self.is_over:
+                return
+            if isinstance(found, RequestFailed):
+                self._timers.call_after(RETRY_MS, lambda: None if self.is_over else on_failure())
+                return
+            if (refused := refusal_in(found.response)) is not None:
+                self._on_refusal(*refused)
+            then(found.response)

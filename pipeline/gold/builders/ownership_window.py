@@ -1,0 +1,44 @@
+"""What became of the partitions since a moment: which got an owner, and how long each had none."""
+
+from regroup.protocol.consumer.subscription import TopicPartition
+
+
+class OwnershipWindow:
+    """The partitions of one group since the last call of `begin`, and the moments at which they lost their owners."""
+
+    def __init__(self) -> None:
+        self._lost_ms: dict[TopicPartition, int] = {}
+        """The partitions that have lost their owner and have none, with the time at which they did."""
+        self._ownerless_ms: dict[TopicPartition, int] = {}
+        """Of partitions that got an owner again, how long they had none within the window."""
+        self._began_ms = 0
+        self.movements: dict[TopicPartition, str] = {}
+        """How each partition that got an owner got it last: new, moved, or revoked_and_returned."""
+
+    def begin(self, at_ms: int) -> None:
+        """Count from now on."""
+        self._began_ms = at_ms
+        self._ownerless_ms, self.movements = {}, {}
+
+    def lost(self, partition: TopicPartition, at_ms: int) -> None:
+        """A partition has no owner any more."""
+        self._lost_ms[partition] = at_ms
+
+    def gained(self, partition: TopicPartition, last_owner: str | None, owner: str, at_ms: int) -> None:
+        """A partition has got an owner; `last_owner` is the one that it had last."""
+        kind = "new" if last_owner is None else "moved" if last_owner != owner else "revoked_and_returned"
+        self.movements[partition] = kind
+        if (lost_ms := self._lost_ms.pop(partition, None)) is not None:
+            self._add(self._ownerless_ms, partition, lost_ms, at_ms)
+
+    def ownerless_ms(self, at_ms: int) -> dict[TopicPartition, int]:
+        """How long each partition had no owner since the window began; those that always had one are left out."""
+        found = dict(self._ownerless_ms)
+        for partition, lost_ms in self._lost_ms.items():
+            self._add(found, partition, lost_ms, at_ms)
+        return found
+
+    def _add(self, sums: dict[TopicPartition, int], partition: TopicPartition, from_ms: int, to_ms: int) -> None:
+        duration_ms = to_ms - max(from_ms, self._began_ms)
+        if duration_ms > 0:
+            sums[partition] = sums.get(partition, 0) + duration_ms

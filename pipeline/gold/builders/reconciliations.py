@@ -1,0 +1,138 @@
+"""Builds the table `reconciliations`: a row for each group epoch, from its cause until every member has reached it.
+
+No phase of a reconciliation stops the group: each member goes on, and gives up or gets only what changes for it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration.events import GroupDowngraded
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState, ReconciliationState
+from regroup.pipeline.gold.builders.member_changes import MemberChanges
+from regroup.pipeline.gold.builders.ownership import Ownership
+from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow, Transition
+
+
+def trigger_name(transition: Transition) -> str | None:
+    """What an event is for the group epoch that it may lead to; None for other events."""
+    match transition.event:
+        case ce.MemberSubscribed(member_id=member_id):
+            return "subscribed" if member_id in transition.before.member_ids else "joined"
+        case e.MemberLeft():
+            return "left"
+        case e.MemberRemoved():
+            return "removed"
+        case ce.StaticConsumerReplaced():
+            return "replaced"
+        case _:
+            return None
+
+
+class Reconciliations(TableBuilder):
+    """Builds `reconciliations` of one group. It must get each event before its ownership changes."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self._ownership = ownership
+        self._open: dict[str, Any] | None = None
+        self._changes = MemberChanges(trigger_name)
+        self._steps = 0
+        self._revoking: Counter[str] = Counter()
+        """How many partitions each member was asked to give up, by its member id."""
+        self._last: Transition | None = None
+        """The last event. Whether it has ended the row is asked when its command is over and the owners are known."""
+
+    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+        if transition.begins_command:
+            yield from self._end_of_command()
+        self._last = transition
+        self._changes.on_event(transition)
+        event, at_ms = transition.event, transition.at_ms
+        match event:
+            case ce.GroupEpochBumped():
+                # The present command causes this epoch, so its changes do not belong to the one before.
+                yield from self._close("superseded", at_ms, self._changes.members_before, with_command=False)
+                self._open = self._begin(transition, event)
+            case GroupDowngraded() | e.GroupDeleted() | ce.ConsumerGroupEnded():
+                yield from self._close("ended", at_ms, len(transition.before.member_ids))
+            case ce.TargetAssigned() if self._open and event.assignment_epoch == self._open["group_epoch"]:
+                self._open |= {"target_ms": at_ms, "assignor": event.assignor or None}
+            case ce.MemberReconciled() if self._open:
+                self._steps += 1
+                self._count_revocation(event, transition.before.consumer)
+
+    def on_end(self) -> Iterator[TableRow]:
+        yield from self._end_of_command()
+        yield from self._close("running", None, None)
+
+    def _end_of_command(self) -> Iterator[TableRow]:
+        """Yield the row of the present reconciliation if the last command has ended it."""
+        consumer = self._last.after.consumer if self._last else None
+        if self._open is None or self._last is None or consumer is None:
+            return
+        if not consumer.members and consumer.assignment_epoch == consumer.group_epoch:
+            yield from self._close("emptied", self._last.at_ms, 0)
+        elif consumer.state is ConsumerGroupState.STABLE:
+            yield from self._close("completed", self._last.at_ms, len(consumer.members))
+
+    def _begin(self, transition: Transition, event: ce.GroupEpochBumped) -> dict[str, Any]:
+        trigger, record = self._changes.trigger, transition.record
+        self._ownership.trigger = self._changes.trigger_name or "topics"
+        self._ownership.group_epoch = event.group_epoch
+        self._ownership.window.begin(transition.at_ms)
+        self._steps = 0
+        self._revoking.clear()
+        last_seen_ms = trigger.last_seen_ms if isinstance(trigger, e.MemberRemoved) else None
+        members = transition.after.consumer.members if transition.after.consumer else {}
+        return {
+            "position": record.position,
+            "coordinator_epoch": record.coordinator_epoch,
+            "group_epoch": event.group_epoch,
+            "trigger": self._ownership.trigger,
+            "trigger_member_id": getattr(trigger, "member_id", None),
+            "reason": event.reason,
+            "cause": record.cause.decode() if record.cause else None,
+            "since_last_seen_ms": None if last_seen_ms is None else transition.at_ms - last_seen_ms,
+            "bumped_ms": transition.at_ms,
+            "members_before": self._changes.members_before,
+            "classic_members": sum(member.is_classic for member in members.values()),
+        }
+
+    def _count_revocation(self, event: ce.MemberReconciled, before: ConsumerGroup | None) -> None:
+        if event.state is ReconciliationState.UNREVOKED_PARTITIONS and before is not None:
+            pending = before.members[event.member_id].pending_revocation
+            former = {(topic_id, index) for topic_id, epochs in pending.items() for index in epochs}
+            asked = {(topic_id, index) for topic_id, epochs in event.pending_revocation.items() for index in epochs}
+            self._revoking[event.member_id] += len(asked - former)
+
+    def _close(
+        self, outcome: str, at_ms: int | None, members: int | None, *, with_command: bool = True
+    ) -> Iterator[TableRow]:
+        """Yield the row of the present reconciliation, which has ended with this outcome, if there is one."""
+        if self._open is None:
+            return
+        window = self._ownership.window
+        end = {"outcome": outcome, "ended_ms": at_ms, "members_after": members}
+        moved = Counter(window.movements.values())
+        owned = self._ownership.owned()
+        ownerless = () if at_ms is None else window.ownerless_ms(at_ms).values()
+        yield (
+            "reconciliations",
+            self._open
+            | end
+            | self._changes.take(with_command=with_command)
+            | {
+                "steps": self._steps,
+                "revoking_members": len(+self._revoking),
+                "revoked": self._revoking.total(),
+                "partitions": len(owned),
+                "kept": sum(partition not in window.movements for partition in owned),
+                "ownerless_partitions": len(ownerless),
+                "ownerless_ms": sum(ownerless) if at_ms is not None else None,
+                "longest_ownerless_ms": max(ownerless, default=0) if at_ms is not None else None,
+            }
+            | {each: moved[each] for each in ("moved", "revoked_and_returned", "new")},
+        )
+        self._open = None

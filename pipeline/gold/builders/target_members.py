@@ -1,0 +1,93 @@
+"""Builds the table `target_members`: each member of each target assignment, with its way to its share."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.evolve_group import consumer_of
+from regroup.coordinator.consumer.migration.events import GroupDowngraded, GroupUpgraded
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ReconciliationState, every_partition
+from regroup.coordinator.group import MemberId
+from regroup.pipeline.gold.builders.owners import named_partitions
+from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow, Transition, partition_names
+
+
+class TargetMembers(TableBuilder):
+    """Builds `target_members` of one group. `topic_names` has the names of topics by their ids."""
+
+    def __init__(self, topic_names: Mapping[str, str]) -> None:
+        self._topic_names = topic_names
+        self._open: dict[MemberId, dict[str, Any]] = {}
+        """The rows of the present target, which are not complete yet, by member id."""
+        self._target: dict[str, Any] = {}
+        """The columns that all rows of the present target share."""
+
+    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+        event, after, at_ms = transition.event, transition.after, transition.at_ms
+        match event:
+            case ce.TargetAssigned() | GroupUpgraded():
+                yield from self._end_all("superseded", at_ms)
+                self._begin(transition, event)
+            case ce.MemberReconciled() if event.member_id in self._open:
+                self._reconcile(consumer_of(after).members[event.member_id], at_ms)
+            case ce.StaticConsumerReplaced():
+                yield from self._end(event.replaced_member_id, "replaced", at_ms)
+                self._open_row(consumer_of(after), consumer_of(after).members[event.member_id])
+            case e.MemberLeft():
+                yield from self._end(event.member_id, "left", at_ms)
+            case e.MemberRemoved():
+                yield from self._end(event.member_id, "removed", at_ms)
+            case GroupDowngraded() | e.GroupDeleted() | ce.ConsumerGroupEnded():
+                yield from self._end_all("ended", at_ms)
+
+    def on_end(self) -> Iterator[TableRow]:
+        yield from self._end_all("open", None)
+
+    def _begin(self, transition: Transition, event: ce.TargetAssigned | GroupUpgraded) -> None:
+        consumer, record = consumer_of(transition.after), transition.record
+        self._target = {
+            "position": record.position,
+            "coordinator_epoch": record.coordinator_epoch,
+            "assignment_epoch": consumer.assignment_epoch,
+            "target_ms": transition.at_ms,
+            "assignor": event.assignor or None if isinstance(event, ce.TargetAssigned) else None,
+        }
+        for member in consumer.members.values():
+            self._open_row(consumer, member)
+            if member.has_reached(consumer.assignment_epoch):
+                self._reconcile(member, transition.at_ms)
+
+    def _open_row(self, consumer: ConsumerGroup, member: ConsumerMember) -> None:
+        target = every_partition(consumer.targets.get(member.member_id, {}))
+        self._open[member.member_id] = self._target | {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "is_classic": member.is_classic,
+            "epoch_before": member.epoch,
+            "target": self._names(target),
+        }
+
+    def _reconcile(self, member: ConsumerMember, at_ms: int) -> None:
+        """Note how far a step of the member has brought it."""
+        row = self._open[member.member_id]
+        if member.state is ReconciliationState.UNREVOKED_PARTITIONS:
+            row.setdefault("asked_ms", at_ms)
+            row["revoked"] = self._names(every_partition(member.pending_revocation))
+        if member.epoch == row["assignment_epoch"]:
+            row.setdefault("reached_ms", at_ms)
+            if member.state is ReconciliationState.STABLE:
+                row.setdefault("complete_ms", at_ms)
+
+    def _end(self, member_id: MemberId, outcome: str, at_ms: int | None) -> Iterator[TableRow]:
+        row = self._open.pop(member_id, None)
+        if row is not None:
+            outcome = "completed" if "complete_ms" in row else outcome
+            yield "target_members", row | {"outcome": outcome, "ended_ms": at_ms}
+
+    def _end_all(self, outcome: str, at_ms: int | None) -> Iterator[TableRow]:
+        for member_id in [*self._open]:
+            yield from self._end(member_id, outcome, at_ms)
+
+    def _names(self, partitions: Iterator[tuple[str, int]]) -> list[str]:
+        return partition_names(named_partitions(partitions, self._topic_names))

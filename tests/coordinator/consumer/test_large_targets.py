@@ -1,0 +1,90 @@
+"""Targets of large groups: what is computed for each member, and how much work that is."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.coordinator.consumer.targets import ExistingTopics, compute_targets, java_uuid_hash
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
+from regroup.protocol.java_order import in_hash_map_order
+from regroup.protocol.topic_ids import topic_id_text
+
+
+def image(topics: int, partitions: int) -> TopicsImage:
+    return TopicsImage(
+        TopicMetadata(topic_id_text((number * 7919).to_bytes(16, "big")), f"topic{number}", partitions)
+        for number in range(1, topics + 1)
+    )
+
+
+def group_of(subscriptions: list[tuple[str, ...]]) -> ConsumerGroup:
+    names = Counter(name for each in subscriptions for name in each)
+    return ConsumerGroup(
+        members={
+            f"m{index}": ConsumerMember(member_id=f"m{index}", profile=ConsumerProfile(subscribed_topics=each))
+            for index, each in enumerate(subscriptions)
+        },
+        subscriptions=dict(names),
+        subscribed_topics=tuple(sorted(names)),
+    )
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called, built-in ones as well."""
+    calls = 0
+
+    def count(frame: Any, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+IMAGE = image(40, 1)
+NAMES = sorted(IMAGE.by_name)
+
+
+@given(left_out=st.lists(st.sets(st.sampled_from([*NAMES, "missing"])), min_size=1, max_size=5))
+def test_each_member_has_its_existing_topics_in_the_order_of_a_java_map(left_out: list[set[str]]) -> None:
+    group = group_of([tuple(sorted({*NAMES, "missing"} - each)) for each in left_out])
+    existing = ExistingTopics(group, IMAGE)
+    for member in group.members.values():
+        ids = IMAGE.ids_of(member.profile.subscribed_topics)
+        ordered = in_hash_map_order(ids, java_uuid_hash)
+        assert existing.of(member.profile) == tuple(IMAGE.by_id[topic_id].name for topic_id in ordered)
+
+
+def test_topics_are_not_handled_one_by_one_for_each_member() -> None:
+    """Otherwise a thousand members that leave out one of a thousand topics each occupied the event loop for half a
+    second."""
+    topics = image(120, 1)
+    names = sorted(topics.by_name)
+    group = group_of([tuple(names[:each] + names[each + 1 :]) for each in range(120)])
+    calls = calls_of(lambda: compute_targets(group, topics, UniformAssignor(), homogeneous=False))
+    assert calls < 120 * 120
+
+
+def test_partitions_are_not_handled_one_by_one() -> None:
+    """Otherwise a target of 200,000 partitions occupied the event loop for half a second."""
+
+    def work(partitions: int) -> int:
+        topics = image(1, partitions)
+        group = group_of([("topic1",)] * 10)
+        targets = compute_targets(group, topics, UniformAssignor(), homogeneous=True)
+        again = ConsumerGroup(members=group.members, targets=targets, subscribed_topics=("topic1",))
+        return calls_of(lambda: compute_targets(again, topics, UniformAssignor(), homogeneous=True))
+
+    work(10)
+    assert work(10_000) < 1.2 * work(100)

@@ -1,0 +1,79 @@
+"""The timer of a large group: a change of one member looks at the deadlines of that member, not of all."""
+
+import asyncio
+
+import pytest
+
+from regroup.coordinator.commands import Deadline
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.deadlines import next_deadline
+from regroup.coordinator.group import Group
+from regroup.coordinator.runtime import group_coordinator
+from regroup.coordinator.topics import NO_TOPICS
+from tests.coordinator.coordinator_harness import CoordinatorHarness, run_ready
+
+COUNT = 30
+SESSION_TIMEOUT_S = 45
+
+
+class Lookups:
+    """Notes how many members each search for the earliest deadline looks at."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        monkeypatch.setattr(group_coordinator, "next_deadline", self._next_deadline)
+
+    def _next_deadline(self, group: Group, last_seen_ms: dict[str, int]) -> Deadline | None:
+        self.sizes.append(len(group.consumer.members if group.consumer else group.members))
+        return next_deadline(group, last_seen_ms)
+
+
+def joining(harness: CoordinatorHarness, member_id: str) -> ConsumerGroupHeartbeat:
+    return ConsumerGroupHeartbeat(
+        group_id=harness.group.group_id,
+        at_ms=harness.now(),
+        member_id=member_id,
+        requires_member_id=True,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topics=("orders",),
+        owned={},
+        topics=NO_TOPICS,
+    )
+
+
+async def join_all(harness: CoordinatorHarness) -> None:
+    for index in range(COUNT):
+        harness.submit(joining(harness, f"m{index}"))
+        await run_ready()
+
+
+async def test_a_member_that_joins_has_only_its_own_deadline_looked_at(
+    harness: CoordinatorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups = Lookups(monkeypatch)
+    await join_all(harness)
+    assert len(lookups.sizes) >= COUNT
+    assert max(lookups.sizes) <= 1
+
+
+async def test_all_deadlines_are_looked_at_when_the_clock_was_set(
+    harness: CoordinatorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await join_all(harness)
+    lookups, now = Lookups(monkeypatch), harness.now
+    monkeypatch.setattr(harness.coordinator._search, "_now", lambda: now() + 3_600_000)
+    harness.submit(joining(harness, "late"))
+    await run_ready()
+    assert lookups.sizes[0] == COUNT + 1
+
+
+async def test_every_member_that_falls_silent_is_removed_in_its_time(harness: CoordinatorHarness) -> None:
+    for index in range(3):
+        harness.submit(joining(harness, f"m{index}"))
+        await asyncio.sleep(1)
+    await asyncio.sleep(SESSION_TIMEOUT_S - 3)
+    for present in (["m1", "m2"], ["m2"], []):
+        await asyncio.sleep(0.5)
+        assert list(harness.group.member_ids) == present
+        await asyncio.sleep(0.5)

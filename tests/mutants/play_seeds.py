@@ -1,0 +1,46 @@
+"""Play seeds of the lab until one fails: `python -m tests.mutants.play_seeds FIRST COUNT`.
+
+The exit code is 0 if none of them fails, and 1 if one does; its first violation is the last line that is printed. A
+seed that takes too much CPU time counts as one that fails: its run does not end.
+"""
+
+import signal
+import sys
+from types import FrameType
+
+from regroup.lab.search.seed_run import run_seed
+from regroup.lab.search.swarm import draw_plan
+
+SEED_CPU_S = 20
+"""CPU time that one seed may take; the longest of the unmutated project takes a tenth of it."""
+
+
+class SeedDoesNotEnd(Exception):
+    """A run has used its CPU time."""
+
+
+def stop_seed(number: int, frame: FrameType | None) -> None:
+    """End the run in which the timer rings."""
+    raise SeedDoesNotEnd
+
+
+def play(first: int, count: int) -> str:
+    """Play the seeds up to the first that fails, and say how; an empty text if none does."""
+    signal.signal(signal.SIGVTALRM, stop_seed)
+    for seed in range(first, first + count):
+        signal.setitimer(signal.ITIMER_VIRTUAL, SEED_CPU_S)
+        try:
+            finding = run_seed(seed, draw=draw_plan)
+        except SeedDoesNotEnd:
+            return f"seed {seed} does not end"
+        except Exception as error:  # noqa: BLE001 - whatever the mutant raises shows it
+            return f"seed {seed}: {type(error).__name__}: {error}"
+        if finding:
+            return f"seed {seed}: {finding.sentence}"
+    return ""
+
+
+if __name__ == "__main__":
+    if failure := play(int(sys.argv[1]), int(sys.argv[2])):
+        print(failure)
+        sys.exit(1)
