@@ -10,8 +10,9 @@ from regroup.classroom.pictures.mermaid import mermaid_picture
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, Unreadable, readable_part
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
+from regroup.classroom.points import PositionRange
+from regroup.classroom.recorded_values import ExchangeFate
 from regroup.classroom.story import story_lines
-from regroup.classroom.timeline import ExchangeFate, PositionRange
 from regroup.server.explanation.sentences import time_text
 from tests.classroom.recorded.recordings import timeline
 

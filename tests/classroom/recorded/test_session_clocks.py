@@ -7,7 +7,8 @@ import pytest
 
 from regroup.classroom.reading import read_events, read_timelines
 from regroup.classroom.recorded.session_clocks import SessionClocks
-from regroup.classroom.timeline import GroupTimeline, Recorded
+from regroup.classroom.recorded_values import Recorded
+from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator import events as e
 from regroup.coordinator.classic.deadlines import member_deadline
 from regroup.coordinator.commands import DeadlineKind
