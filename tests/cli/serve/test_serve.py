@@ -80,6 +80,7 @@ def test_a_topic_that_is_there_is_left_as_it_is(serve: Serve) -> None:
     assert (created["name"], created["partitions"]) == ("orders", 3)
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_refused(serve: Serve) -> None:
     emulator = serve("--topic", "orders:3")
     said = one_line(error_of("--port", "0", "--store", emulator.store))
