@@ -57,6 +57,9 @@ class ScenarioOptions:
     """Time that each chunk of bytes takes on the network."""
     jitter_ms: float = 1.0
     """A random part of up to this time is added to the latency of each chunk."""
+    out_of_step: bool = False
+    """Whether each member pauses once before anything happens, for one to two heartbeat intervals. After a rebalance
+    classic members send their heartbeats at the same moments; in a group that has run for hours they do not."""
     pauses: int = 0
     """Number of pauses of members (garbage collection) in `slow-network`."""
     pause_ms: int = 8_000
@@ -90,6 +93,8 @@ timeout, no member ever joins and no partition ever loses its owner."""
 
 STEADY_MS: Final = 30_000
 """Milliseconds from the start of a run until every member has joined and has its assignment."""
+DRIFT_MS: Final = 18_000
+"""When the members pause if their heartbeats have to be out of step."""
 DEFAULT_HEARTBEAT_MS: Final = {CLASSIC: 3_000, CONSUMER: 5_000}
 METADATA_MAX_AGE_MS: Final = 300_000
 """Kafka's `metadata.max.age.ms`: after this time at the latest a classic member knows that a topic has grown."""
@@ -120,7 +125,7 @@ def make_plan(
     joins: list[tuple[int, SimulationStep]] = [
         (random.randrange(5_000), Joins(member_name(number))) for number in range(options.members)
     ]
-    steps = sorted([*joins, *later], key=lambda each: each[0])
+    steps = sorted([*joins, *drifts(options, seed), *later], key=lambda each: each[0])
     names = [step.member for _, step in steps if isinstance(step, Joins)]
     return SimulationPlan(
         seed=seed,
@@ -133,6 +138,14 @@ def make_plan(
         faults_end_ms=max(at_ms for at_ms, _ in steps) + max(options.between_ms, last_effect_ms),
         recovery_timeout_ms=max(900_000, 2 * options.session_timeout_ms),
     )
+
+
+def drifts(options: ScenarioOptions, seed: int) -> Iterator[tuple[int, SimulationStep]]:
+    """The pauses that let the heartbeats of all members fall out of step."""
+    random = Random(f"{seed}/drifts")
+    for number in range(options.members if options.out_of_step else 0):
+        interval_ms = heartbeat_interval_ms(options)
+        yield DRIFT_MS, Pauses(member_name(number), interval_ms + random.randrange(interval_ms))
 
 
 def group_settings(options: ScenarioOptions) -> dict[str, str | int]:
@@ -260,12 +273,13 @@ def disturbances_ms(plan: SimulationPlan) -> list[int]:
     away: dict[str, None] = {}
     for each in plan.steps:
         step, at_ms = each.step, each.trigger.delay_ms
-        if isinstance(step, Joins) and (at_ms < STEADY_MS or step.member in away):
-            away.pop(step.member, None)
-            continue
         if isinstance(step, Leaves):
             away[step.member] = None
-        times[at_ms] = None
+        elif isinstance(step, Joins) and step.member in away:
+            del away[step.member]
+            continue
+        if at_ms >= STEADY_MS:
+            times[at_ms] = None
     return [*times]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from regroup.lab.plan.steps import Pauses
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.measures import convergences_ms, has_stable_member, measures_of, ownerless_ms
 from regroup.pipeline.campaign.runner import require_stable
@@ -29,6 +30,14 @@ def test_a_member_that_leaves_and_returns_disturbs_its_group_once(protocol: str)
     assert len(disturbances_ms(SCENARIOS["scale-out"](parse_options(options), 1))) == 2
     assert len(disturbances_ms(SCENARIOS["slow-member"](parse_options(options), 1))) == 2
     assert len(disturbances_ms(SCENARIOS["topic-growth"](parse_options(options), 1))) == 1
+
+
+def test_members_whose_heartbeats_are_out_of_step_have_paused_before_anything_happened() -> None:
+    plan = SCENARIOS["scale-out"](parse_options({**SMALL, "out_of_step": True, "joins": 1}), 1)
+    pauses = [each for each in plan.steps if isinstance(each.step, Pauses)]
+    assert [each.trigger.delay_ms for each in pauses] == [18_000, 18_000]
+    assert all(3_000 <= each.step.duration_ms < 6_000 for each in pauses if isinstance(each.step, Pauses))
+    assert len(disturbances_ms(plan)) == 1
 
 
 @pytest.mark.parametrize(
