@@ -1,9 +1,14 @@
 """What a run of a campaign costs, for both protocols of groups. No test needs Spark."""
 
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
 import pytest
 
 from regroup.lab.plan.steps import Pauses
 from regroup.lab.simulation.run import play
+from regroup.pipeline.campaign.grid import Campaign, read_campaign
 from regroup.pipeline.campaign.measures import convergences_ms, has_stable_member, measures_of, ownerless_ms
 from regroup.pipeline.campaign.runner import require_stable
 from regroup.pipeline.campaign.scenarios import PROTOCOLS, SCENARIOS, disturbances_ms, parse_options
@@ -101,3 +106,38 @@ def test_a_crash_costs_the_partitions_of_the_member_until_its_session_ends(proto
     assert 8 < measures.convergence_s < 20
     unowned = outcome.verdict.unowned_partitions
     assert ownerless_ms(unowned, 0, outcome.ended_ms) / 1000 == pytest.approx(outcome.verdict.counts.ownerless_s)
+
+
+PLANS = Path(__file__).parents[3] / "pipeline" / "plans"
+
+
+def means(campaign: Campaign, seeds: int, measure: str) -> dict[tuple[object, ...], float]:
+    """The mean of a measure over the first seeds of each cell, by the values of its options."""
+    found: dict[tuple[object, ...], list[float]] = {}
+    for run in campaign.runs(0, seeds * len(campaign.cells)):
+        outcome = play(campaign.plan(run))
+        assert not outcome.verdict.violations
+        found.setdefault(tuple(run.cell.values()), []).append(getattr(measures_of(outcome), measure))
+    return {cell: fmean(values) for cell, values in found.items()}
+
+
+@pytest.mark.slow
+def test_eager_members_lose_little_only_as_long_as_their_heartbeats_are_in_step() -> None:
+    """The small finding of docs/pipeline.md, with fewer seeds."""
+    found = means(read_campaign(PLANS / "protocols-out-of-step.yaml"), 6, "disturbed_ownerless_s")
+    assert found["eager", False] < 1
+    assert found["eager", True] > 2 * found["consumer", True]
+    assert found["consumer", True] < found["cooperative", True] < 10
+
+
+@pytest.mark.slow
+def test_a_crash_and_a_slow_member_cost_what_the_finding_says() -> None:
+    """Two rows of the tables in docs/pipeline.md, with fewer seeds."""
+    campaign = read_campaign(PLANS / "protocols.yaml")
+    grid = campaign.grid | {"scenario": ["crashes", "slow-member"]}
+    found = means(msgspec.structs.replace(campaign, grid=grid), 3, "disturbed_ownerless_s")
+    assert found["eager", "crashes"] > 4 * found["consumer", "crashes"]
+    assert found["static", "crashes"] == pytest.approx(40, abs=1)
+    assert found["consumer", "crashes"] == pytest.approx(found["cooperative", "crashes"], abs=20)
+    assert found["static-consumer", "crashes"] > 4 * found["static", "crashes"]
+    assert found["eager", "slow-member"] > 20 * found["consumer", "slow-member"]
