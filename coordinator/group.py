@@ -166,7 +166,7 @@ class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     """How much longer an initial phase may be extended."""
 
 
-class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """A group's committed offset in one partition: the offset of the next record to read."""
 
     offset: int
@@ -177,11 +177,11 @@ class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
     """Set only if the request asked for an expiry (OffsetCommit v2 to v4)."""
 
 
-OffsetsByPartition: TypeAlias = dict[str, dict[int, CommittedOffset]]
+OffsetsByPartition: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 """Offsets by topic name and partition index."""
 
 
-class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """An offset that is committed when its transaction commits."""
 
     offset: CommittedOffset
@@ -191,7 +191,7 @@ class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True
     """A later commit wins over this offset. The partition stays unstable until the transaction ends."""
 
 
-PendingTransactionalOffsets: TypeAlias = dict[str, dict[int, PendingTransactionalOffset]]
+PendingTransactionalOffsets: TypeAlias = Mapping[str, Mapping[int, PendingTransactionalOffset]]
 """Offsets of one open transaction, by topic name and partition index."""
 
 
@@ -237,7 +237,7 @@ class PendingAppend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The static member before the replacement."""
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """One group. `Group(group_id=…)` is the group before its first event."""
 
     group_id: str

@@ -69,6 +69,8 @@ default."""
 MAX_UNREAD_RESPONSES: Final = 8
 """How much response data all clients together may leave unread, in multiples of the largest response. Beyond that no
 long response is sent."""
+MAX_READ_AHEAD_BYTES: Final = 64 * 1024
+"""The most bytes that are read behind a request that has no response yet; further ones stay in the client's socket."""
 MAX_PIPELINED_PARTITIONS: Final = 1_000
 """The most partitions of an OffsetCommit behind which the connection handles its next request before the response."""
 

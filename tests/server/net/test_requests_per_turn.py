@@ -12,13 +12,13 @@ from tests.robustness.expensive.world import Client
 
 
 async def test_many_requests_of_one_client_are_handled_in_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    handled, handle = [], Connection._handle
+    handled, handle_next = [], Connection._handle_next
 
-    def count(connection: Connection, frame: bytes) -> None:
-        handled.append(frame)
-        handle(connection, frame)
+    def count(connection: Connection) -> None:
+        handled.append(connection._frames[0])
+        handle_next(connection)
 
-    monkeypatch.setattr(Connection, "_handle", count)
+    monkeypatch.setattr(Connection, "_handle_next", count)
     requests = [DescribeClusterRequest(), ApiVersionsRequest()] * (2 * REQUESTS_PER_TURN)
     async with await BrokerCluster.start() as cluster:
         client = Client(cluster)
