@@ -35,11 +35,11 @@ lock:  ## pin the newest dependencies again (needs uv); the files hold no index 
 	$(LOCK) --group demo --constraint requirements.lock --output-file requirements-demo.lock
 	$(LOCK) --extra control --constraint requirements.lock --output-file requirements-docker.lock
 
-check: install  ## formatter, linter, strict types, and the imports that each folder may have
+check: install  ## formatter, linter, strict types, imports between folders, words, and the page docs/files.md
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_architecture.py
+	$(BIN)/pytest -q tests/test_architecture.py tests/test_vocabulary.py tests/test_file_map.py
 
 format: install  ## fix what the formatter and the linter can fix
 	$(BIN)/ruff format .
@@ -50,7 +50,7 @@ docs: install  ## write docs/api.md, docs/files.md, what commands print, and tab
 	$(BIN)/python scripts/write_file_map.py
 	$(BIN)/python -m tests.make_docs.write
 
-test: install  ## the quick tests: about two minutes
+test: install  ## the quick tests: less than two minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"
 
 test-all: install  ## every test, the slow ones too; property tests draw new examples

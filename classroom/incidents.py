@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from regroup.classroom.languages import Language
 from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
-from regroup.classroom.timeline import ExchangeFate, GroupTimeline, TimelineExchange
+from regroup.classroom.recorded_values import ExchangeFate, TimelineExchange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import length, times
 from regroup.coordinator.group import MemberId
 from regroup.server.explanation.sentences import time_text

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from regroup.classroom.kinds import READERS, AnyGroupState, reconciliation_of
+from regroup.classroom.points import Point
 from regroup.classroom.timeline import (
     ArmedDeadline,
     GenerationSpan,
@@ -23,7 +24,6 @@ from regroup.classroom.timeline import (
     HeldRequest,
     Lane,
     PartitionSpan,
-    Point,
     Rebalance,
     StateSpan,
     TimelineMoment,

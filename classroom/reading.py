@@ -6,12 +6,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
+from regroup.classroom.points import Point
 from regroup.classroom.recorded.drafts import ExchangeDrafts
 from regroup.classroom.recorded.exchanges import timeline_exchanges
 from regroup.classroom.recorded.log_ends import LogEndsBuilder
 from regroup.classroom.recorded.repeated_reads import RepeatedReadsBuilder
 from regroup.classroom.recorded.views import ViewsBuilder
-from regroup.classroom.timeline import GroupTimeline, LogEnd, Point, Recorded
+from regroup.classroom.recorded_values import LogEnd, Recorded
+from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.recording.blocks import decode_block

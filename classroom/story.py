@@ -9,17 +9,10 @@ from typing import Final, NamedTuple
 from regroup.classroom.incidents import incidents_between, incidents_of
 from regroup.classroom.languages import Language
 from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase, series
+from regroup.classroom.points import Point, PositionRange
 from regroup.classroom.recorded.views import Dispute, disputes
 from regroup.classroom.sentences import said_by
-from regroup.classroom.timeline import (
-    GroupTimeline,
-    HeldRequest,
-    PartitionSpan,
-    Point,
-    PositionRange,
-    Rebalance,
-    TimelineMoment,
-)
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, PartitionSpan, Rebalance, TimelineMoment
 from regroup.classroom.wording import MemberNames, length, partitions_value, times
 from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind

@@ -7,7 +7,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from regroup.classroom.timeline import GroupTimeline, TimelineExchange
+from regroup.classroom.recorded_values import TimelineExchange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator import events as e
 
 COMMITS: Final = (*e.OFFSET_EVENTS, e.OffsetsWritten)

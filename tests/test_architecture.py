@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("architecture")  # one process reads the code
+pytestmark = [
+    pytest.mark.slow,  # `make check` runs it
+    pytest.mark.xdist_group("architecture"),  # one process reads the code
+]
 ROOT = Path(__file__).parent.parent
 TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("architecture.toml").read_text(encoding="utf-8")

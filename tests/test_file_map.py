@@ -1,6 +1,10 @@
 """docs/files.md names every Python file of the packages, with its subject."""
 
+import pytest
+
 from scripts.write_file_map import PACKAGES, PAGE, ROOT, first_sentence, page, python_files
+
+pytestmark = pytest.mark.slow  # `make check` runs it
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -8,6 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow  # `make check` runs it
 ROOT = Path(__file__).parent.parent
 ROOMS = sorted(path.parent for path in ROOT.glob("*/py.typed"))
 

@@ -142,6 +142,7 @@ def test_the_test_of_the_readme_passes(installed: Path, tmp_path: Path) -> None:
     assert "1 passed" in run(*command, cwd=tmp_path, PYTEST_ADDOPTS="", **dependencies(installed))
 
 
+@pytest.mark.slow
 def test_the_installed_wheel_runs_and_imports_outside_the_checkout(installed: Path) -> None:
     environment = dependencies(installed)
     python = installed / "bin" / "python"

@@ -17,7 +17,8 @@ from regroup.classroom.fold.ownership import OwnershipBuilder
 from regroup.classroom.fold.phases import PhasesBuilder
 from regroup.classroom.fold.sessions import SessionsBuilder
 from regroup.classroom.kinds import changed_members, members_of, reader_of
-from regroup.classroom.timeline import BEFORE, ArmedDeadline, GroupTimeline, Point, TimelineMoment
+from regroup.classroom.points import Point
+from regroup.classroom.timeline import BEFORE, ArmedDeadline, GroupTimeline, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind, MemberId

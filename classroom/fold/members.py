@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from regroup.classroom.fold.names import member_names
 from regroup.classroom.kinds import AnyMember, Awaited, awaited_by, members_of
-from regroup.classroom.timeline import BEFORE, HeldRequest, Lane, Point
+from regroup.classroom.points import Point
+from regroup.classroom.timeline import BEFORE, HeldRequest, Lane
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer.events import StaticConsumerReplaced
 from regroup.coordinator.group import AwaitedResponse, Group, MemberId

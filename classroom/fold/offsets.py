@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from regroup.classroom.timeline import CommittedStep, Point
+from regroup.classroom.points import Point
+from regroup.classroom.timeline import CommittedStep
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group, OffsetsByPartition
 from regroup.protocol.consumer.subscription import TopicPartition

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from regroup.classroom.timeline import PartitionSpan, Point
+from regroup.classroom.points import Point
+from regroup.classroom.timeline import PartitionSpan
 from regroup.coordinator.group import MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
 

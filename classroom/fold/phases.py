@@ -3,7 +3,8 @@
 from msgspec.structs import replace
 
 from regroup.classroom.kinds import reader_of
-from regroup.classroom.timeline import GenerationSpan, Point, Rebalance, StateSpan
+from regroup.classroom.points import Point
+from regroup.classroom.timeline import GenerationSpan, Rebalance, StateSpan
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group, GroupState
 

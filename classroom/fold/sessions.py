@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from regroup.classroom.kinds import AnyMember, members_of, reader_of
-from regroup.classroom.timeline import MemberSession, Point
+from regroup.classroom.points import Point
+from regroup.classroom.timeline import MemberSession
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group, MemberId
 

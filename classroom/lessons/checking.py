@@ -13,7 +13,8 @@ from regroup.classroom.lessons.format.parts import FOUND, RESERVED_NAMES, Lesson
 from regroup.classroom.lessons.format.reading import at_line
 from regroup.classroom.lessons.questions import right_options, tolerance_of
 from regroup.classroom.lessons.runs.conditions import condition_problems
-from regroup.classroom.lessons.runs.measures import CannotMeasure, measure_kind, measure_problems, measure_value
+from regroup.classroom.lessons.runs.measures import measure_kind, measure_problems, measure_value
+from regroup.classroom.lessons.runs.measuring import CannotMeasure
 from regroup.classroom.lessons.runs.moments import find_explained, selector_problems, selector_text
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, bound_problems, run_scenario
 from regroup.classroom.lessons.settings import placeholders, plan_of_task, setting_problems, task_scenario

@@ -16,7 +16,8 @@ from regroup.classroom.lessons.runs.answers import (
     with_plain_digits,
 )
 from regroup.classroom.lessons.runs.conditions import condition_holds
-from regroup.classroom.lessons.runs.measures import CannotMeasure, known_names, measure_kind, measure_value
+from regroup.classroom.lessons.runs.measures import measure_kind, measure_value
+from regroup.classroom.lessons.runs.measuring import CannotMeasure, known_names
 from regroup.classroom.lessons.runs.run import LessonRun
 
 CHOICE: Final = "choice"

@@ -12,7 +12,7 @@ from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.parts import Lesson, Setting
 from regroup.classroom.lessons.questions import parse_choice
 from regroup.classroom.lessons.runs.answers import AnswerKind, UnreadableAnswer, parse_answer
-from regroup.classroom.lessons.runs.measures import known_names
+from regroup.classroom.lessons.runs.measuring import known_names
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.notation.durations import format_duration, parse_duration_ms

@@ -13,8 +13,9 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
+from regroup.classroom.points import Point
 from regroup.classroom.reading import begin_timelines
-from regroup.classroom.timeline import GroupTimeline, Point
+from regroup.classroom.timeline import GroupTimeline
 from regroup.storage.errors import PositionTrimmed
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore

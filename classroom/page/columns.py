@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from regroup.classroom.phrases.phrase import PhraseValue, pattern_of
-from regroup.classroom.timeline import Point
+from regroup.classroom.points import Point
 
 OPEN: int = -1
 """Stands for the length of a span that has not ended, and for the index of a string that is not there."""

@@ -37,6 +37,7 @@ from regroup.classroom.page.recordings import (
 )
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
+from regroup.classroom.points import Point
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.sentences import cause_phrase, whole_sentence
 from regroup.classroom.timeline import (
@@ -46,7 +47,6 @@ from regroup.classroom.timeline import (
     HeldRequest,
     Lane,
     PartitionSpan,
-    Point,
     Rebalance,
     StateSpan,
     TimelineMoment,

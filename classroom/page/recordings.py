@@ -11,7 +11,8 @@ from regroup.classroom.page.event_json import readable_message
 from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
-from regroup.classroom.timeline import ArmedDeadline, ExchangeFate, GroupTimeline, TimelineExchange
+from regroup.classroom.recorded_values import ExchangeFate, TimelineExchange
+from regroup.classroom.timeline import ArmedDeadline, GroupTimeline
 from regroup.coordinator.group import MemberId
 
 MAX_SESSION_STEPS: Final = 200_000

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from regroup.classroom.incidents import Incident, IncidentKind
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, readable_part
+from regroup.classroom.points import PositionRange
 from regroup.classroom.sentences import sentence_of
-from regroup.classroom.timeline import GroupTimeline, HeldRequest, PositionRange, TimelineMoment
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, partitions_text, without_control_characters
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from regroup.classroom.incidents import Incident, incidents_between, incidents_of
 from regroup.classroom.languages import Language
 from regroup.classroom.phrases.phrase import in_language, phrase
-from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, PartitionSpan, PositionRange, TimelineMoment
+from regroup.classroom.points import PositionRange
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, PartitionSpan, TimelineMoment
 from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.coordinator.events import OFFSET_EVENTS, OffsetsWritten
 from regroup.protocol.consumer.subscription import TopicPartition

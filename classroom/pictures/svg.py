@@ -15,16 +15,8 @@ from regroup.classroom.pictures.svg_style import (
     pattern_definitions,
     pattern_of,
 )
-from regroup.classroom.timeline import (
-    GenerationSpan,
-    GroupTimeline,
-    HeldRequest,
-    Lane,
-    PartitionSpan,
-    Point,
-    PositionRange,
-    StateSpan,
-)
+from regroup.classroom.points import Point, PositionRange
+from regroup.classroom.timeline import GenerationSpan, GroupTimeline, HeldRequest, Lane, PartitionSpan, StateSpan
 from regroup.classroom.wording import not_recorded_text
 from regroup.coordinator.group import GroupKind, GroupState, MemberId
 from regroup.server.explanation.sentences import duration_text

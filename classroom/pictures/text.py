@@ -11,7 +11,8 @@ from regroup.classroom.languages import Language
 from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase, series
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
 from regroup.classroom.pictures.text_cells import filled, without_middle
-from regroup.classroom.timeline import GroupTimeline, Lane, PositionRange, TimelineMoment
+from regroup.classroom.points import PositionRange
+from regroup.classroom.timeline import GroupTimeline, Lane, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, without_control_characters
 from regroup.classroom.wrapping import columns_of, padded, wrapped
 from regroup.coordinator.consumer.events import MemberReconciled

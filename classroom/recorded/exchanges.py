@@ -6,9 +6,11 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from regroup.classroom.points import Point
 from regroup.classroom.recorded.drafts import ExchangeDraft, ExchangeDrafts
 from regroup.classroom.recorded.fates import Fate, fate_of
-from regroup.classroom.timeline import ExchangeFate, Point, TimelineExchange, TimelineMoment
+from regroup.classroom.recorded_values import ExchangeFate, TimelineExchange
+from regroup.classroom.timeline import TimelineMoment
 
 SENT_AGAIN: Final = frozenset(
     {"JoinGroup", "SyncGroup", "LeaveGroup", "OffsetCommit", "TxnOffsetCommit", "OffsetFetch"}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from regroup.classroom.timeline import ExchangeFate
+from regroup.classroom.recorded_values import ExchangeFate
 from regroup.server.recording.observations import MessageObserved
 
 

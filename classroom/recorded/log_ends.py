@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from regroup.classroom.timeline import LogEnd
+from regroup.classroom.recorded_values import LogEnd
 from regroup.protocol.codec.decoder import long_uvarint, skip_tagged_fields
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.exceptions import Malformed

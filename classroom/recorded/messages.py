@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from regroup.classroom.timeline import TimelineExchange
+from regroup.classroom.recorded_values import TimelineExchange
 from regroup.protocol.message import Message
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.blocks import REWRITE_INTERVAL_MS, decode_block

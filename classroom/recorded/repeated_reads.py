@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from regroup.classroom.timeline import RepeatedRead
+from regroup.classroom.recorded_values import RepeatedRead
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.recording.observations import ReadAgainObserved
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from regroup.classroom.kinds import AnyMember, joined_at_ms, session_deadline
-from regroup.classroom.timeline import ArmedDeadline, ExchangeFate, GroupTimeline, MemberSession, TimelineExchange
+from regroup.classroom.recorded_values import ExchangeFate, TimelineExchange
+from regroup.classroom.timeline import ArmedDeadline, GroupTimeline, MemberSession
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import MemberId
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from regroup.classroom.timeline import Point, ViewSpan
+from regroup.classroom.points import Point
+from regroup.classroom.recorded_values import ViewSpan
 from regroup.coordinator.group import MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.recording.observations import ViewObserved

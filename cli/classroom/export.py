@@ -11,7 +11,8 @@ from regroup.classroom.pictures.mermaid import mermaid_picture
 from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
-from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.classroom.points import PositionRange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.cli.classroom.selection import messages_of, only_timeline, range_of
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
 from regroup.cli.store.opening import open_store_to_read

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from regroup.classroom.points import PositionRange
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.recorded.messages import ExchangeMessages, read_messages
-from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import clock_time
 from regroup.cli.store.moments import Moment, parse_moment

@@ -9,8 +9,9 @@ from typing import Final
 
 from regroup.classroom.languages import Language
 from regroup.classroom.phrases.phrase import in_language, phrase
+from regroup.classroom.points import PositionRange
 from regroup.classroom.story import story_lines
-from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import not_recorded_text
 from regroup.classroom.wrapping import wrapped
 from regroup.cli.classroom.selection import NothingThere, range_of, selected_timelines

@@ -72,6 +72,7 @@ def gaps(timeline: GroupTimeline) -> Iterator[Interval]:
                 yield partition.topic, partition.partition, "", span.began.at_ms, ended_ms
 
 
+@pytest.mark.quick("-", "[9]", "[11]")
 @pytest.mark.parametrize("source", [*SEEDS, *SCENARIOS])
 def test_owners_and_gaps_equal_those_of_the_tables(source: int | str) -> None:
     records = history(source)

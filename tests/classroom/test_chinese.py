@@ -17,9 +17,9 @@ from regroup.classroom.phrases.english import ENGLISH
 from regroup.classroom.phrases.known_texts import FOLLOWS, LOST, MISSING, REASON, known_text
 from regroup.classroom.phrases.phrase import Phrase, PhraseValue, Series, in_language, pattern_of, phrase, series
 from regroup.classroom.recorded.session_clocks import WHAT_FOLLOWS as SESSION_FOLLOWS
+from regroup.classroom.recorded_values import Recorded
 from regroup.classroom.sentences import FURTHER_SENTENCES, SENTENCES, cause_phrase, moment_sentence, whole_sentence
 from regroup.classroom.story import story_lines
-from regroup.classroom.timeline import Recorded
 from regroup.classroom.wording import MemberNames
 from regroup.classroom.wrapping import columns_of, wrapped
 from regroup.coordinator import events as e

@@ -19,9 +19,10 @@ SPARK_WARNINGS = (
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that use Spark in one process, with more time, since the first one starts Java."""
+    """Run the tests that use Spark in one process, with more time, and not among the quick ones: they start Java."""
     for item in items:
         if uses_spark(item):
+            item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.timeout(300))
             for warning in SPARK_WARNINGS:

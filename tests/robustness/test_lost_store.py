@@ -168,7 +168,7 @@ def test_a_loss_while_nothing_is_written_is_told_at_the_end(serve: Serve, lose: 
     assert "was deleted or moved while" in emulator.log.splitlines()[-1]
 
 
-@pytest.mark.quick("-2-disk]")
+@pytest.mark.quick("[empty_the_log-2-disk]")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("durability", ["disk", "process"])
 @pytest.mark.parametrize(

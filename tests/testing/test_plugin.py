@@ -93,7 +93,7 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
         assert served.wait(30) == 0
 
 
-@pytest.mark.quick("[failed]")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("passes", "options", "code", "text"),
     [

@@ -14,13 +14,8 @@ from regroup.classroom.lessons.runs.answers import (
     number_of,
     read_value,
 )
-from regroup.classroom.lessons.runs.measures import (
-    CannotMeasure,
-    known_names,
-    measure_kind,
-    measure_problems,
-    measure_value,
-)
+from regroup.classroom.lessons.runs.measures import measure_kind, measure_problems, measure_value
+from regroup.classroom.lessons.runs.measuring import CannotMeasure, known_names
 from regroup.classroom.lessons.runs.moments import selector_text
 from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.lab.plan.plan import SimulationPlan

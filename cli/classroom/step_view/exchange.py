@@ -10,8 +10,8 @@ from regroup.classroom.languages import Language
 from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
 from regroup.classroom.recorded.messages import ExchangeMessages
+from regroup.classroom.recorded_values import ExchangeFate, TimelineExchange
 from regroup.classroom.sentences import assigned_text
-from regroup.classroom.timeline import ExchangeFate, TimelineExchange
 from regroup.classroom.walking import MessageStop
 from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.cli.store.events_text import clock_time

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from regroup.classroom.recorded.messages import ExchangeMessages, read_messages
-from regroup.classroom.timeline import TimelineExchange
+from regroup.classroom.recorded_values import TimelineExchange
 from regroup.cli.store.opening import open_store_to_read
 from regroup.storage.errors import StoreError
 

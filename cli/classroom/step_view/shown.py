@@ -10,7 +10,8 @@ from regroup.classroom.moment_view import MomentView
 from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionsAtMoment
-from regroup.classroom.timeline import GroupTimeline, TimelineExchange
+from regroup.classroom.recorded_values import TimelineExchange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.walking import MessageStop, Walk
 from regroup.classroom.wording import MemberNames
 from regroup.cli.classroom.step_view.scrubber import Scrubber

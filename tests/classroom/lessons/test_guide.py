@@ -7,7 +7,8 @@ from regroup.classroom.lessons.checking import lesson_problems
 from regroup.classroom.lessons.format.reading import read_lesson
 from regroup.classroom.lessons.runs import run as bounds
 from regroup.classroom.lessons.runs.conditions import MEASURE_WORDS
-from regroup.classroom.lessons.runs.measures import MEASURES, MeasureKind
+from regroup.classroom.lessons.runs.measures import MEASURES
+from regroup.classroom.lessons.runs.measuring import MeasureKind
 from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS
 from tests.documents import ROOT, blocks
 

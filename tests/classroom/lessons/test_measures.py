@@ -10,7 +10,8 @@ from regroup.classroom.lessons.document import recorded_timeline, run_lesson
 from regroup.classroom.lessons.format.parts import Measure, Milliseconds, MomentSelector, RunCondition
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.runs.conditions import check_condition, condition_holds, measure_text
-from regroup.classroom.lessons.runs.measures import MEASURES, CannotMeasure, measure_problems, measure_value
+from regroup.classroom.lessons.runs.measures import MEASURES, measure_problems, measure_value
+from regroup.classroom.lessons.runs.measuring import CannotMeasure
 from regroup.classroom.lessons.runs.moments import find_moment, run_moments
 from regroup.classroom.lessons.runs.reading_times import reading_times
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, record_scenario, run_scenario

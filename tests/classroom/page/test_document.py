@@ -14,8 +14,9 @@ from regroup.classroom.languages import Language
 from regroup.classroom.page.document import armed_spans, encoded_document, state_machine
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.phrases.phrase import in_language
+from regroup.classroom.points import Point
 from regroup.classroom.sentences import cause_phrase, moment_sentence
-from regroup.classroom.timeline import GroupTimeline, Point
+from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import MemberNames
 from regroup.coordinator import events as e
 from regroup.coordinator.group import GroupKind

@@ -14,7 +14,8 @@ from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.svg_canvas import shortened, text_width
 from regroup.classroom.pictures.text import text_picture
-from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.classroom.points import PositionRange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.protocol.consumer.subscription import TopicPartition
 from tests.classroom.histories import SEEDS, drawn_history, groups_of, scenario_history
 

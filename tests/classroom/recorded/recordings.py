@@ -6,7 +6,8 @@ from functools import lru_cache
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.recorded.drafts import ExchangeDrafts
 from regroup.classroom.recorded.exchanges import timeline_exchanges
-from regroup.classroom.timeline import GroupTimeline, TimelineExchange
+from regroup.classroom.recorded_values import TimelineExchange
+from regroup.classroom.timeline import GroupTimeline
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.simulation.run import play

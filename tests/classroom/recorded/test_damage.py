@@ -62,6 +62,7 @@ async def show(store: MemoryStore) -> None:
     await read_messages(store, history.exchanges)
 
 
+@pytest.mark.quick("[zombie-commits-after-removal]")
 @pytest.mark.parametrize("what", ["power-fails", "zombie-commits-after-removal"])
 @settings(max_examples=15, deadline=None)
 @given(number=st.integers(0, 60), at=st.integers(0, 100_000), byte=st.integers(0, 255))

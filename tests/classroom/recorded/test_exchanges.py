@@ -7,7 +7,7 @@ import pytest
 
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.recorded.messages import read_messages
-from regroup.classroom.timeline import ExchangeFate
+from regroup.classroom.recorded_values import ExchangeFate
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, SyncGroupRequest, SyncGroupResponse
 from regroup.server.recording.reading import read_exchanges
 from regroup.server.recording.selection import ExchangeFilter

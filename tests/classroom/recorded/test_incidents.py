@@ -10,8 +10,9 @@ from regroup.classroom.pictures.mermaid import mermaid_picture
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, Unreadable, readable_part
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
+from regroup.classroom.points import PositionRange
+from regroup.classroom.recorded_values import ExchangeFate
 from regroup.classroom.story import story_lines
-from regroup.classroom.timeline import ExchangeFate, PositionRange
 from regroup.server.explanation.sentences import time_text
 from tests.classroom.recorded.recordings import timeline
 
@@ -56,6 +57,7 @@ def test_what_went_wrong_is_a_sentence_for_equal_requests_together(what: str, ex
     assert texts(what) == expected
 
 
+@pytest.mark.quick("-", "[2]")
 @pytest.mark.parametrize("what", ["partition-of-one-member", "zombie-commits-after-removal", 2, 4])
 def test_every_refused_lost_or_late_request_of_a_member_is_in_an_incident(what: str | int) -> None:
     history = timeline(what)

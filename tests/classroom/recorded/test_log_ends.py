@@ -9,7 +9,7 @@ from regroup.classroom.live.recordings import LiveRecordings
 from regroup.classroom.reading import read_events
 from regroup.classroom.recorded import log_ends
 from regroup.classroom.recorded.log_ends import LogEndsBuilder
-from regroup.classroom.timeline import LogEnd
+from regroup.classroom.recorded_values import LogEnd
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.simulation.run import play
 from regroup.protocol.consumer.subscription import TopicPartition

@@ -7,7 +7,8 @@ import pytest
 
 from regroup.classroom.reading import read_events, read_timelines
 from regroup.classroom.recorded.session_clocks import SessionClocks
-from regroup.classroom.timeline import GroupTimeline, Recorded
+from regroup.classroom.recorded_values import Recorded
+from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator import events as e
 from regroup.coordinator.classic.deadlines import member_deadline
 from regroup.coordinator.commands import DeadlineKind
@@ -29,7 +30,7 @@ RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-c
 EXPIRIES = ("session", "new-member-join")
 
 
-@pytest.mark.quick("[slow-member-delays-the-rebalance]", "[partition-of-one-member]", "[4]")
+@pytest.mark.quick("[slow-member-delays-the-rebalance]", "[partition-of-one-member]")
 @pytest.mark.parametrize("what", RUNS)
 def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str | int) -> None:
     late_ms = check_expiries(timeline(what))

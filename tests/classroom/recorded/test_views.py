@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from regroup.classroom.points import Point
 from regroup.classroom.recorded.views import ViewsBuilder, disputes
-from regroup.classroom.timeline import Point
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.recording.observations import ViewObserved
 from tests.classroom.recorded.recordings import timeline

@@ -74,6 +74,7 @@ def test_a_killed_server_comes_back_on_its_store(start: Start, tmp_path: Path) -
         assert served.control.look("/topics") == [{"topic": "orders", "partitions": 3}]
 
 
+@pytest.mark.slow
 def test_an_end_does_not_wait_for_waits(start: Start) -> None:
     with start("--control", "127.0.0.1:0") as served:
         waiting = served.control.in_background("/group/wait-stable", group="billing", timeout_s=600)
@@ -275,6 +276,7 @@ def test_a_stopped_broker_of_killed_brokers_is_reported(start: Start) -> None:
         served.control.act("/emulator/restart")
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_prompt_with_one_broker_too(tmp_path: Path) -> None:
     command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db"]
     master, terminal = pty.openpty()

@@ -23,6 +23,7 @@ def test_a_member_of_the_page_joins_a_group_of_the_store(start: Start, run_comma
     assert "anna became the leader" in run_command("story", tmp_path / "groups.db").out
 
 
+@pytest.mark.slow
 def test_an_audience_beside_a_control_port(start: Start) -> None:
     with start("--page", "127.0.0.1:0", "--page-read-only", "--control", "127.0.0.1:0", lines=3) as served:
         assert [line.split()[0] for line in served.lines] == ["listening", "control", "page"]
@@ -52,7 +53,7 @@ def test_members_reach_brokers_whose_address_is_for_others(start: Start) -> None
         assert served.page.look("/group/wait-stable", group="billing", members=1, timeout_s=TIMEOUT_S)
 
 
-@pytest.mark.quick("[file]")
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["file", "environment"])
 def test_other_machines_see_the_page_with_its_own_token(start: Start, tmp_path: Path, how: str) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")

@@ -48,6 +48,7 @@ def listens(address: tuple[str, int]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_broker_is_stopped_and_started(three: subprocess.Popen[str]) -> None:
     addresses = addresses_of(three)
     assert [listens(each) for each in addresses] == [True, True, True]

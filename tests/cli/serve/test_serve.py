@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from regroup.cli.main import main
+from regroup.cli.serve.command import loop_factory
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.settings import BrokerSettings
 from tests.cli.conftest import RunCommand
@@ -71,6 +72,16 @@ def test_a_loop_that_is_not_installed_is_named(
     assert not (tmp_path / "groups.db").exists()
 
 
+@pytest.mark.parametrize(("installed", "expected"), [(True, "uvloop"), (False, "asyncio")])
+def test_uvloop_is_taken_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, *, installed: bool, expected: str
+) -> None:
+    monkeypatch.setattr("regroup.cli.serve.command.find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("regroup.cli.serve.command.load", lambda place: lambda: place)
+    assert loop_factory("auto")() == f"{expected}:new_event_loop"
+    assert loop_factory("asyncio")() == "asyncio:new_event_loop"
+
+
 def test_a_topic_that_is_there_is_left_as_it_is(serve: Serve) -> None:
     emulator = serve("--topic", "orders:3")
     PRODUCERS["confluent-kafka"](emulator.address, [("orders", 2, "in the last partition")])
@@ -80,6 +91,7 @@ def test_a_topic_that_is_there_is_left_as_it_is(serve: Serve) -> None:
     assert (created["name"], created["partitions"]) == ("orders", 3)
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_refused(serve: Serve) -> None:
     emulator = serve("--topic", "orders:3")
     said = one_line(error_of("--port", "0", "--store", emulator.store))

@@ -129,6 +129,7 @@ def test_after_an_idle_second_the_file_has_every_event(serve: Serve) -> None:
     eventually(lambda: bare_copy_events(emulator.store) == written, "a checkpoint")
 
 
+@pytest.mark.slow
 def test_after_a_clean_stop_beside_a_reader_the_file_has_every_event(serve: Serve) -> None:
     emulator = serve("--topic", "orders:2")
     words = [REGROUP_COMMAND, "events", emulator.store, "--follow"]

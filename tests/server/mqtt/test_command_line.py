@@ -135,6 +135,7 @@ async def test_serve_says_that_it_listens_when_everything_does(tmp_path: Path) -
     assert not os.listdir(tmp_path), "no store is made"
 
 
+@pytest.mark.slow
 @needs_mosquitto
 async def test_members_are_controlled_remotely_and_watched(address: MqttAddress, tmp_path: Path) -> None:
     over_mqtt = "--mqtt", str(address)

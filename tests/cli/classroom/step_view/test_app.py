@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.languages import Language
-from regroup.classroom.timeline import Recorded
+from regroup.classroom.recorded_values import Recorded
 from regroup.classroom.wording import since_text
 from regroup.cli.classroom.selection import parse_place
 from regroup.cli.classroom.step import prepared
