@@ -36,6 +36,7 @@ from regroup.protocol.messages.offsets import (
 )
 from regroup.storage.sqlite.files import initialize_store
 from regroup.storage.sqlite.statements import INSERT_RECORD, SAVE_SNAPSHOT
+from regroup.storage.sqlite.threaded import open_store
 
 CONNECTIONS: Final = 16
 IN_FLIGHT: Final = 4
@@ -133,7 +134,13 @@ def write_store(path: Path, events: int) -> None:
             connection.executemany(SAVE_SNAPSHOT, [snapshot_row(group, cut) for group in range(STORED_GROUPS)])
         connection.execute("UPDATE counters SET value = 1 WHERE name = 'coordinator_epoch'")
         connection.execute("COMMIT")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    asyncio.run(checkpoint(path))
+
+
+async def checkpoint(path: Path) -> None:
+    """Do what a server has done that wrote so many events: whatever a store does at checkpoints."""
+    async with await open_store(path) as store:
+        await store.checkpoint()
 
 
 # Measuring

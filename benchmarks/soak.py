@@ -2,8 +2,8 @@
 
 Two servers get the same load in one run: one keeps every event, and one has `--keep`. The load is groups of four whose
 members send heartbeats and commits of offsets, and beside them members that come and go: each on a new connection, in
-one of 100 groups, joins, commits and leaves. Every ten seconds the resident memory, the files, the rate and the times
-to the response are sampled. At the end it is judged, from the samples after the first third:
+one of 100 groups, joins, syncs, commits and leaves. Every ten seconds the resident memory, the files, the rate and the
+times to the response are sampled. At the end it is judged, from the samples after the first third:
 
 - memory: a straight line through the samples rises by less than 3 % over this time
 - the store that keeps everything grows by the same number of bytes an event as before
@@ -28,6 +28,7 @@ from statistics import fmean, linear_regression, median
 from typing import Final, NamedTuple
 
 from beside_kafka import (
+    VERSIONS,
     Member,
     form_group,
     frame_of,
@@ -40,7 +41,12 @@ from beside_kafka import (
 from servers import FOLDER, Server, regroup_command, running_server
 
 from regroup.protocol.client import ClientConnection, ConnectionLost
-from regroup.protocol.messages.group import LeaveGroupRequest, MemberIdentity
+from regroup.protocol.messages.group import (
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 
 MEMBERS: Final = 32
 GROUP_SIZE: Final = 4
@@ -124,10 +130,21 @@ class Load:
             with suppress(ConnectionLost):
                 joined = await join(connection, group, "")
                 member = Member(group, joined.generation_id, joined.member_id)
+                await connection.send(sync_request(member), VERSIONS[SyncGroupRequest])
                 await connection.send_frame(frame_of(request_of("c", member, PARTITIONS)))
                 leave = LeaveGroupRequest(group_id=group, members=[MemberIdentity(member_id=joined.member_id)])
                 await connection.send(leave, 4)
             await connection.close()
+
+
+def sync_request(member: Member) -> SyncGroupRequest:
+    """The request of a leader that is alone in its group."""
+    return SyncGroupRequest(
+        group_id=member.group_id,
+        generation_id=member.generation_id,
+        member_id=member.member_id,
+        assignments=[SyncGroupRequestAssignment(member_id=member.member_id, assignment=bytes(10))],
+    )
 
 
 async def with_load(load: Load, stack: AsyncExitStack) -> None:

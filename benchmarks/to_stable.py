@@ -7,8 +7,9 @@ its assignment of the same generation, or until the members of a consumer group 
 once, of which there are as many as members. Then one member leaves, and the time runs until that is so again. After
 that the members of a consumer group send heartbeats that change nothing, one in flight on each connection.
 
-Both servers have the same settings: no initial delay, `group.consumer.assignment.interval.ms` of 1,000. A member sends
-a heartbeat each 50 ms, in a group of more than 500 members less often, so that all together send 10,000 a second. The
+Both servers have the same settings: no initial delay, `group.consumer.assignment.interval.ms` of 1,000, and sessions of
+ten minutes, since 10,000 members that join at once may not be heard of for long on a busy machine. A member sends
+a heartbeat each 50 ms, in a group of more than 250 members less often, so that all together send 5,000 a second. The
 members run in the process of the benchmark, on asyncio and regroup's codec; their CPU seconds are shown, since they may
 be slower than a server. Classic members have a connection each, consumers share 16. Kafka is warmed up by one round
 that does not count; regroup is asked first in one round, Kafka first in the next.
@@ -37,11 +38,13 @@ from regroup.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "1000",
+    "group.consumer.session.timeout.ms": "600000",
+    "group.consumer.max.session.timeout.ms": "600000",
 }
 KAFKA_SETTINGS: Final = {"offsets.topic.num.partitions": "50", "log.index.size.max.bytes": "4096"}
 """Indexes of the usual size would take 200 GB of address space for 10,000 partitions."""
 JVM_OPTIONS: Final = "-Xms1G -Xmx1G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -Djava.awt.headless=true"
-HEARTBEATS_PER_S: Final = 10_000
+HEARTBEATS_PER_S: Final = 5_000
 SHORTEST_INTERVAL_S: Final = 0.05
 CONNECTIONS: Final = 16
 UNCHANGED_S: Final = 2.0
@@ -76,15 +79,21 @@ def server_commands(folder: Path, *, alone: bool) -> dict[str, list[str]]:
     return {"regroup": regroup} if alone else {"regroup": regroup, "kafka": kafka}
 
 
-async def prepare(server: Server, partitions: int) -> None:
-    """Create the topics of the consumers, with so many partitions together. Wait until the coordinator has loaded."""
+async def find_coordinator(server: Server) -> None:
+    """Kafka creates the topic for offsets when a coordinator is looked up."""
+    connection = await ClientConnection.open(server.host, server.port)
+    await connection.send(FindCoordinatorRequest(key="bench"), 3)
+    await connection.close()
+
+
+async def create_topics(server: Server, partitions: int) -> None:
+    """Create the topics of the consumers, with so many partitions together."""
     connection = await ClientConnection.open(server.host, server.port)
     await connection.send(DeleteTopicsRequest(topic_names=[*TOPICS], timeout_ms=60_000), 5)
     await asyncio.sleep(1)
     for name in TOPICS:
         topic = CreatableTopic(name=name, num_partitions=partitions // len(TOPICS), replication_factor=1)
         await connection.send(CreateTopicsRequest(topics=[topic], timeout_ms=60_000), 5)
-    await connection.send(FindCoordinatorRequest(key="bench"), 3)
     await connection.close()
     await asyncio.sleep(1 + partitions / 1_000)  # Kafka makes the logs after its answer
 
@@ -144,7 +153,7 @@ async def measure(
 async def measure_rounds(servers: dict[str, Server], protocol: str, count: int, runs: int) -> None:
     if protocol == "consumer":
         for server in servers.values():
-            await prepare(server, count)
+            await create_topics(server, count)
     rounds = []
     for run in range(runs + 1):
         order = sorted(servers, reverse=bool(run % 2))
@@ -193,6 +202,8 @@ async def measure_all(servers: dict[str, Server], options: argparse.Namespace) -
         f"{'protocol':9}{'members':>7}  {'':11}{'server':9}{'exchanges':>9}{'seconds':>9}"
         f"{'server CPU s':>14}{'client CPU s':>14}"
     )
+    for server in servers.values():
+        await find_coordinator(server)
     for protocol in options.protocol:
         for count in options.members:
             await measure_rounds(servers, protocol, count, options.runs)

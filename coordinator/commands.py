@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something asked of one group at one time, in epoch milliseconds."""
 
     group_id: str
@@ -103,7 +103,7 @@ class LeaveGroup(Command, frozen=True, kw_only=True):
     topics: TopicsImage = NO_TOPICS
 
 
-class RequestedOffset(msgspec.Struct, frozen=True):
+class RequestedOffset(msgspec.Struct, frozen=True, gc=False):
     """One partition of a commit; null metadata counts as empty."""
 
     topic: str

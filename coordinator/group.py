@@ -11,7 +11,8 @@ keep insertion order, and that order decides wherever Kafka leaves a choice to t
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import TypeAlias, TypeVar
+from itertools import islice
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -40,6 +41,9 @@ __all__ = [
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+FIRST_FEW_MEMBERS: Final = 16
+"""How many members are asked from the front whether they have joined, before all are from the end."""
 
 MemberId: TypeAlias = str
 """The id that the coordinator gave a member."""
@@ -162,7 +166,7 @@ class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     """How much longer an initial phase may be extended."""
 
 
-class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """A group's committed offset in one partition: the offset of the next record to read."""
 
     offset: int
@@ -173,11 +177,11 @@ class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
     """Set only if the request asked for an expiry (OffsetCommit v2 to v4)."""
 
 
-OffsetsByPartition: TypeAlias = dict[str, dict[int, CommittedOffset]]
+OffsetsByPartition: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 """Offsets by topic name and partition index."""
 
 
-class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """An offset that is committed when its transaction commits."""
 
     offset: CommittedOffset
@@ -187,7 +191,7 @@ class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True
     """A later commit wins over this offset. The partition stays unstable until the transaction ends."""
 
 
-PendingTransactionalOffsets: TypeAlias = dict[str, dict[int, PendingTransactionalOffset]]
+PendingTransactionalOffsets: TypeAlias = Mapping[str, Mapping[int, PendingTransactionalOffset]]
 """Offsets of one open transaction, by topic name and partition index."""
 
 
@@ -233,7 +237,7 @@ class PendingAppend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The static member before the replacement."""
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """One group. `Group(group_id=…)` is the group before its first event."""
 
     group_id: str
@@ -306,9 +310,17 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
 
     @property
     def all_members_joined(self) -> bool:
-        """Every member has a held JoinGroup, and no member id is pending."""
-        joined = all(member.awaiting is AwaitedResponse.JOIN for member in self.members.values())
-        return joined and not self.pending_join_members
+        """Every member has a held JoinGroup, and no member id is pending.
+
+        Each JoinGroup asks this, in groups of thousands. Members rejoin about in the order in which they joined, and
+        newcomers have joined already, so one that is missing is found soon among the first few, or from the end.
+        """
+        if self.pending_join_members:
+            return False
+        members, joined = self.members.values(), AwaitedResponse.JOIN
+        if any(member.awaiting is not joined for member in islice(members, FIRST_FEW_MEMBERS)):
+            return False
+        return all(member.awaiting is joined for member in reversed(members))
 
     @property
     def rebalance_timeout_ms(self) -> int:

@@ -13,6 +13,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.group import Group
+from regroup.coordinator.offsets.layered_mapping import as_builtin
 from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
 
@@ -73,7 +74,7 @@ UNREADABLE_ERRORS: Final = (LookupError, TypeError, ValueError, AttributeError, 
 
 EVENT_TYPE_NAMES: Final = {event_type: name for name, event_type in EVENT_TYPES.items()}
 EVENT_DECODERS: Final = {name: msgspec.json.Decoder(event_type) for name, event_type in EVENT_TYPES.items()}
-ENCODER: Final = msgspec.json.Encoder()
+ENCODER: Final = msgspec.json.Encoder(enc_hook=as_builtin)
 GROUP_DECODER: Final = msgspec.json.Decoder(Group)
 
 
@@ -165,5 +166,5 @@ def damaged(what: str, error: Exception) -> StoreDamaged:
 
 def group_as_json(group: Group) -> dict[str, Any]:
     """A group as plain JSON values, for the command line and other programs."""
-    shown = msgspec.to_builtins(group, str_keys=True)
+    shown = msgspec.to_builtins(group, str_keys=True, enc_hook=as_builtin)
     return shown if isinstance(shown, dict) else {}

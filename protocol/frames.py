@@ -212,7 +212,7 @@ class ResponseEncoder:
     encoder.out                                # then the frame with its length
     """
 
-    def __init__(self, header: RequestHeader, message: Message, *, bytes_per_portion: int, max_bytes: int) -> None:
+    def __init__(self, header: RequestHeader, message: Message, bytes_per_portion: int, max_bytes: int) -> None:
         """Prepare to encode the response to the request with this header. Raises Unencodable, UnsupportedApi or
         UnsupportedVersion."""
         self.out = _response_header(header.api_key, header.api_version, header.correlation_id, message)

@@ -29,6 +29,7 @@ from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster.state import BrokerNode, ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
+from regroup.server.net.broker_handle import OpenConnection
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_gate import RequestGate
@@ -114,7 +115,7 @@ class Broker:
         self._handlers: dict[tuple[int, int], RequestHandler] = {}
         """Handlers by API key and version."""
         self._served: dict[int, Versions] = {}
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[OpenConnection, None] = {}
         self._connection_numbers = count(1)
         self._listen = listen or asyncio.get_running_loop().create_server
         self._listener: Listener | None = None
@@ -221,10 +222,10 @@ class Broker:
             return f"{text}; for a client that is older start with --broker-version {ANY_RELEASE}"
         return text
 
-    def log_closed(self, connection: Connection, reason: str) -> None:
+    def log_closed(self, connection: OpenConnection, reason: str) -> None:
         log.warning("connection closed", connection=connection.name, client=connection.client_host, reason=reason)
 
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[OpenConnection]:
         """The open connections of this broker."""
         return list(self._connections)
 
@@ -233,14 +234,14 @@ class Broker:
         for connection in list(self._connections):
             connection.abort()
 
-    def add_connection(self, connection: Connection) -> None:
+    def add_connection(self, connection: OpenConnection) -> None:
         """Add a connection that was accepted. If the broker has closed in the meantime, the connection is closed
         too."""
         self._connections[connection] = None
         if self._is_closed:
             connection.abort()
 
-    def remove_connection(self, connection: Connection) -> None:
+    def remove_connection(self, connection: OpenConnection) -> None:
         self._connections.pop(connection, None)
         if not self._connections:
             self._all_closed.set()

@@ -58,6 +58,9 @@ STEPS_PER_TURN: Final = 1_000
 FIRST_STEPS_WHILE_OTHERS_WAIT: Final = 50
 """How many steps a request may take at once if the work of other requests waits for its next turn; most requests need
 no more."""
+REQUESTS_PER_TURN: Final = 32
+"""Requests that a client has sent without waiting for responses, and that are handled before the other connections have
+their turn."""
 ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
@@ -66,6 +69,8 @@ default."""
 MAX_UNREAD_RESPONSES: Final = 8
 """How much response data all clients together may leave unread, in multiples of the largest response. Beyond that no
 long response is sent."""
+MAX_READ_AHEAD_BYTES: Final = 64 * 1024
+"""The most bytes that are read behind a request that has no response yet; further ones stay in the client's socket."""
 MAX_PIPELINED_PARTITIONS: Final = 1_000
 """The most partitions of an OffsetCommit behind which the connection handles its next request before the response."""
 

@@ -11,7 +11,7 @@ from regroup.storage.numbers import StoredNumber, StoredTime
 __all__ = ["NewRecord", "Record", "Head", "Snapshot", "NewExchangeBlock", "ExchangeBlock"]
 
 
-class NewRecord(msgspec.Struct, frozen=True, array_like=True):
+class NewRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An event that is not stored yet, as the store gets it."""
 
     group: str | None
@@ -46,14 +46,14 @@ class NewRecord(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-class Record(NewRecord, frozen=True, array_like=True):
+class Record(NewRecord, frozen=True, array_like=True, gc=False):
     """An event that is stored, with its position."""
 
     position: StoredNumber
     """1, 2, 3 … over the whole store, without a gap, in the order of commits."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """The end of a group's history: event number, coordinator epoch and position of its last record."""
 
     event_number: StoredNumber

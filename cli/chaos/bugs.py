@@ -16,7 +16,7 @@ from regroup.cli.terminal.text import counted
 from regroup.lab.plan.scenario_files import scenario, scenario_names
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.planted_bugs.registry import BUGS, bug_named
-from regroup.lab.search.bug_detection import BugDetection, detect_bug, draw_small_plan, plan_size
+from regroup.lab.search.bug_detection import BugDetection, detect_bug, plan_size
 
 NAME_WIDTH: Final = max(map(len, BUGS))
 
@@ -59,7 +59,7 @@ def run(args: Namespace) -> int:
 
 def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
     """Hunt each planted bug in a process of its own; the results come in the order of the bugs."""
-    detect = partial(detect_bug, draw=draw_small_plan, max_seeds=args.seeds, max_runs=args.runs)
+    detect = partial(detect_bug, max_seeds=args.seeds, max_runs=args.runs)
     with ProgressReporter() as report, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
         for number, detection in enumerate(processes.map(detect, bugs), 1):
             report(f"hunting, last {detection.bug}", number, len(bugs))

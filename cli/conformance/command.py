@@ -100,7 +100,9 @@ async def _run_courses(args: Namespace) -> int:
         steerable = None
         if args.against == OWN_EMULATOR:
             configure_log("error", "text")
-            steerable = await stack.enter_async_context(run_steerable_cluster(first.settings))
+            steerable = await stack.enter_async_context(
+                run_steerable_cluster(first.settings, first.topic_ids_in_order())
+            )
             second = await ConformanceTarget.discover(steerable.address, restart=steerable.restart)
         else:
             second = await ConformanceTarget.discover(args.against, dict(args.settings))

@@ -1,9 +1,10 @@
 """An emulator in this process that elects the same leaders as another broker, so that the two can be compared."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from uuid import UUID, uuid4
 
 from regroup.coordinator.decision import first_candidate
 from regroup.coordinator.group import Group
@@ -23,11 +24,19 @@ class SteerableCluster:
         self._preferred: dict[str, str] = {}
         self._options = options
         self._store = store
+        self._next_ids: list[bytes] = []
         self._cluster: BrokerCluster | None = None
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
         """Elect this member the next time that the group needs another leader."""
         self._preferred[group_id] = member_id
+
+    def draw_next(self, topic_ids: Iterable[bytes]) -> None:
+        """Give the next topics these ids, since assignors take topics in the order of their ids."""
+        self._next_ids = [*topic_ids]
+
+    def _draw(self) -> UUID:
+        return UUID(bytes=self._next_ids.pop(0)) if self._next_ids else uuid4()
 
     def choose_leader(self, group_id: str, candidates: Sequence[str]) -> str:
         """The LeaderPolicy of the coordinators: the preferred member if it is a candidate, otherwise the first
@@ -53,7 +62,7 @@ class SteerableCluster:
     async def start(self) -> None:
         """Load the store, and listen."""
         factory = partial(GroupCoordinator, choose_leader=self.choose_leader)
-        environment = ClusterEnvironment(coordinator_factory=factory)
+        environment = ClusterEnvironment(coordinator_factory=factory, new_uuid=self._draw)
         self._cluster = await BrokerCluster.start(self._store.open, self._options, environment)
         self._options = replace(self._options, port=self._cluster.address[1])
 
@@ -68,14 +77,20 @@ class SteerableCluster:
 
 
 @asynccontextmanager
-async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[SteerableCluster]:
-    """Run such an emulator within the `async with` block. Of the settings, those of a coordinator are used."""
+async def run_steerable_cluster(
+    settings: Mapping[str, str], topic_ids: Iterable[bytes] = ()
+) -> AsyncIterator[SteerableCluster]:
+    """Run such an emulator within the `async with` block. Of the settings, those of a coordinator are used.
+
+    The first topics that are created get these ids.
+    """
     names = CoordinatorSettings.names()
     options = ClusterOptions(
         settings=CoordinatorSettings.from_texts({name: settings[name] for name in names if name in settings}),
     )
     cluster = SteerableCluster(options, MemoryStore())
     await cluster.start()
+    cluster.draw_next(topic_ids)
     try:
         yield cluster
     finally:

@@ -211,10 +211,10 @@ def _add_process_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--loop",
-        choices=("asyncio", "uvloop"),
-        default="asyncio",
-        help="the event loop; uvloop (pip install uvloop) is quicker when clients wait for each response "
-        "before they send the next request (default: asyncio)",
+        choices=("auto", "asyncio", "uvloop"),
+        default="auto",
+        help="the event loop; uvloop (pip install uvloop) is quicker when clients wait for each response before they "
+        "send the next request (default: auto, which is uvloop where it is installed and asyncio elsewhere)",
     )
     add(
         "--log-format",

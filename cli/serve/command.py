@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -96,7 +97,9 @@ def emulated_release(name: str | None) -> Release | None:
 
 
 def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
-    """The function that makes an event loop of `asyncio` or `uvloop`."""
+    """The function that makes an event loop of `asyncio` or `uvloop`; with `auto`, of uvloop if it is installed."""
+    if name == "auto":
+        name = "uvloop" if find_spec("uvloop") else "asyncio"
     try:
         factory: Callable[[], asyncio.AbstractEventLoop] = load(f"{name}:new_event_loop")
     except ImportError:

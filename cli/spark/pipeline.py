@@ -87,7 +87,7 @@ def require_current_tables(folder: LocationLike) -> None:
     """Raise CannotRun if there are no tables, or if they lack events that the folder has."""
     require_tables(folder)
     if not tables_are_current(folder):
-        raise CannotRun(f"the tables in {folder} lack newer events: regroup pipeline tables {folder}")
+        raise CannotRun(f"the tables in {folder} lack newer events or newer tables: regroup pipeline tables {folder}")
 
 
 def require_table(folder: LocationLike, name: str) -> None:

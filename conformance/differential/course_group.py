@@ -84,20 +84,13 @@ class CourseGroup:
     name: str
     members: list[CourseMember]
     state: str = "Dead"
+    is_of_consumers: bool = False
+    """Whether it is a consumer group with members, as ConsumerGroupDescribe returned it last."""
 
     @classmethod
     def with_actors(cls, story: StoryContext, name: str, actors: tuple[CourseActor, ...]) -> "CourseGroup":
         """Make a group in which every actor is a client that has not joined."""
-        clients = [
-            ConformanceMember(
-                story,
-                f"{name} {actor.name}",
-                instance_id=actor.instance_id,
-                session_timeout_ms=actor.session_timeout_ms,
-                rebalance_timeout_ms=actor.rebalance_timeout_ms,
-            )
-            for actor in actors
-        ]
+        clients = [client_of(story, name, actor) for actor in actors]
         return cls(story, name, [CourseMember(number, client) for number, client in enumerate(clients)])
 
     def next_client(self, first: int) -> tuple[CourseMember, ClientPhase] | None:
@@ -119,3 +112,14 @@ class CourseGroup:
         if joining:
             return joining[0], joining[0].phase
         return (idle[0], idle[0].phase) if idle else None
+
+
+def client_of(story: StoryContext, group_name: str, actor: CourseActor) -> ConformanceMember:
+    """The client of an actor in a group."""
+    return ConformanceMember(
+        story,
+        f"{group_name} {actor.name}",
+        instance_id=actor.instance_id,
+        session_timeout_ms=actor.session_timeout_ms,
+        rebalance_timeout_ms=actor.rebalance_timeout_ms,
+    )

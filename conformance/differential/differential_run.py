@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
+from regroup.conformance.differential.consumer_requests import CONSUMER_API_VERSION, CONSUMER_APIS
 from regroup.conformance.differential.course_result import CourseDifference, CourseResult
 from regroup.conformance.differential.player import GROUP_NAMES, CoursePlayer, LeaderSteering, MoveObservation
 from regroup.conformance.differential.random_course import MoveKind, RandomCourse, random_course
@@ -84,6 +85,16 @@ class ComparedBrokers:
         """Whether both brokers can be restarted."""
         return self.one.restart is not None and self.other.restart is not None
 
+    @property
+    def have_consumer_groups(self) -> bool:
+        """Whether both brokers have the consumer protocol, and the same topic ids, on whose order assignors depend.
+
+        Every second course is then one of the consumer protocol.
+        """
+        offered = [target.versions.get(api, ()) for target in (self.one, self.other) for api in CONSUMER_APIS]
+        same_ids = self.one.topic_ids == self.other.topic_ids
+        return same_ids and all(CONSUMER_API_VERSION in versions for versions in offered)
+
 
 def common_versions(one: Mapping[str, range], other: Mapping[str, range]) -> dict[str, range]:
     """By API of the courses, the versions that both brokers offer.
@@ -103,7 +114,15 @@ async def run_courses(
     brokers: ComparedBrokers, seeds: Iterable[int], *, at_once: int = DEFAULT_COURSES_AT_ONCE
 ) -> list[CourseResult]:
     """Play the course of each seed to both brokers until they agree, or there are enough attempts."""
-    courses = [random_course(seed, brokers.timing, with_restarts=brokers.can_restart) for seed in seeds]
+    courses = [
+        random_course(
+            seed,
+            brokers.timing,
+            with_restarts=brokers.can_restart,
+            of_consumers=brokers.have_consumer_groups and seed % 2 == 0,
+        )
+        for seed in seeds
+    ]
     ordinary = [course for course in courses if not course.restarts]
     restarting = [course for course in courses if course.restarts]
     results = await _run_side_by_side(brokers, ordinary, at_once)

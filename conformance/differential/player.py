@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from regroup.conformance.differential.consumer_member import group_of_consumers
+from regroup.conformance.differential.consumer_requests import ConsumerScene
 from regroup.conformance.differential.course_group import CourseGroup
 from regroup.conformance.differential.course_producer import CourseProducer
 from regroup.conformance.differential.normalise import MOVE_SEPARATOR, CourseNames, NormalisedFields, error_codes
@@ -29,6 +31,8 @@ from regroup.protocol.client import ConnectionLost
 from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
 from regroup.protocol.messages.describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -111,16 +115,26 @@ class CoursePlayer:
     async def _set_scene(self, course: RandomCourse) -> None:
         first, second = self._stories
         await second.use_group_of_same_coordinator("B")
-        groups = [
-            CourseGroup.with_actors(story, name, course.actors)
-            for story, name in zip(self._stories, GROUP_NAMES, strict=True)
-        ]
-        producers = [CourseProducer.named(first, f"producer {number}") for number in range(PRODUCERS)]
-        self._scene = CourseScene(groups, producers, self._versions)
         self._names = CourseNames(
             {story.group_id: name for story, name in zip(self._stories, GROUP_NAMES, strict=True)},
             self._target.topic_ids,
         )
+        producers = [CourseProducer.named(first, f"producer {number}") for number in range(PRODUCERS)]
+        self._observes_consumers = course.assignment_interval_ms is not None
+        if course.assignment_interval_ms is not None:
+            groups = [
+                await group_of_consumers(story, name, course.actors, course.assignment_interval_ms)
+                for story, name in zip(self._stories, GROUP_NAMES, strict=True)
+            ]
+            self._scene: CourseScene = ConsumerScene(groups, producers, self._versions)
+            for member in (member for group in groups for member in group.members):
+                self._names.add(member.client.id, f"{member.client.name}{MOVE_SEPARATOR}none")
+        else:
+            groups = [
+                CourseGroup.with_actors(story, name, course.actors)
+                for story, name in zip(self._stories, GROUP_NAMES, strict=True)
+            ]
+            self._scene = CourseScene(groups, producers, self._versions)
 
     async def _play_moves(self, course: RandomCourse, expected: Sequence[MoveObservation]) -> list[MoveObservation]:
         observations: list[MoveObservation] = []
@@ -180,8 +194,11 @@ class CoursePlayer:
 
     async def _observe(self, number: int, move: CourseMove) -> MoveObservation:
         # These requests take as long as any request that was sent before: their responses are there afterwards.
-        groups, offsets, stable_offsets = await asyncio.gather(
-            self._describe(), self._fetch(require_stable=False), self._fetch(require_stable=True)
+        groups, offsets, stable_offsets, consumers = await asyncio.gather(
+            self._describe(),
+            self._fetch(require_stable=False),
+            self._fetch(require_stable=True),
+            self._describe_consumers(),
         )
         responses = {}
         for earlier in [earlier for earlier, request in sorted(self._pending.items()) if request.sent.is_done]:
@@ -190,7 +207,7 @@ class CoursePlayer:
         return MoveObservation(
             move,
             {earlier: self._names.normalise_response(each, str(earlier)) for earlier, each in responses.items()},
-            self._take_groups(groups, new_member),
+            {**self._take_groups(groups, new_member), **consumers},
             {"offsets": offsets, "stable offsets": stable_offsets},
         )
 
@@ -220,6 +237,20 @@ class CoursePlayer:
             return await self._stories[0].send(request, DescribeGroupsResponse, sender="observer")
         except ExpectationFailed as failure:
             return failure
+
+    async def _describe_consumers(self) -> NormalisedFields:
+        """The groups as ConsumerGroupDescribe returns them, if the members of the course speak its protocol."""
+        if not self._observes_consumers:
+            return {}
+        request = ConsumerGroupDescribeRequest(group_ids=[story.group_id for story in self._stories])
+        try:
+            response = await self._stories[0].send(request, ConsumerGroupDescribeResponse, sender="observer")
+        except ExpectationFailed as failure:
+            return {"failure of ConsumerGroupDescribe": str(failure)}
+        for group in self._scene.groups:
+            found = [each for each in response.groups if each.group_id == group.story.group_id]
+            group.is_of_consumers = any(each.members for each in found)
+        return {"consumers": self._names.normalise_response(response)}
 
     async def _fetch(self, *, require_stable: bool) -> NormalisedFields:
         group_ids = [story.group_id for story in self._stories]
@@ -257,9 +288,11 @@ class CoursePlayer:
         """Remove the course's groups, as far as they can be removed: thousands of groups would make ListGroups slow."""
         with suppress(ExpectationFailed, NotObservable, ConnectionLost, ProtocolError, OSError, TimeoutError):
             async with asyncio.timeout(CLEANUP_TIMEOUT_S):
-                for story in self._stories:
-                    members = (await story.describe()).members
-                    if members:
-                        leaving = [MemberIdentity(member_id=member.member_id) for member in members]
-                        await leave_group(story, *leaving)
+                for group in self._scene.groups:
+                    story = group.story
+                    ids = [member.member_id for member in (await story.describe()).members]
+                    if self._observes_consumers:
+                        ids = [member.client.id for member in group.members]
+                    if ids:
+                        await leave_group(story, *(MemberIdentity(member_id=each) for each in ids))
                     await story.send(DeleteGroupsRequest(groups_names=[story.group_id]), DeleteGroupsResponse)

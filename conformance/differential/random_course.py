@@ -6,6 +6,7 @@ requests as long as they respond alike. The other moves are drawn without regard
 borrowed member ids, broken subscriptions, deletions.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
@@ -43,6 +44,13 @@ class MoveKind(StrEnum):
     ADD_OFFSETS = "add offsets to transaction"
     COMMIT_IN_TRANSACTION = "commit in transaction"
     END_TRANSACTION = "end transaction"
+    NEXT_OF_CONSUMER = "next request of a client of the consumer protocol"
+    CONSUMER_HEARTBEAT = "heartbeat of the consumer protocol"
+    CONSUMER_SUBSCRIPTION = "new subscription by the consumer protocol"
+    CONSUMER_LEAVE = "leave by the consumer protocol"
+    CONSUMER_FETCH = "fetch with a member epoch"
+    CONSUMER_DESCRIBE = "describe by the consumer protocol"
+    CROSS_OVER = "change of the protocol"
     RESTART = "restart of the brokers"
     WAIT = "wait"
 
@@ -66,6 +74,32 @@ WEIGHTS: Final = {
     MoveKind.END_TRANSACTION: 1,
     MoveKind.WAIT: 2,
 }
+
+CONSUMER_WEIGHTS: Final = {
+    MoveKind.NEXT_OF_CONSUMER: 56,
+    MoveKind.CONSUMER_HEARTBEAT: 6,
+    MoveKind.CONSUMER_SUBSCRIPTION: 6,
+    MoveKind.CONSUMER_LEAVE: 6,
+    MoveKind.CONSUMER_FETCH: 3,
+    MoveKind.CONSUMER_DESCRIBE: 3,
+    MoveKind.CROSS_OVER: 12,
+    MoveKind.JOIN: 1,
+    MoveKind.SYNC: 1,
+    MoveKind.HEARTBEAT: 1,
+    MoveKind.LEAVE: 1,
+    MoveKind.COMMIT: 2,
+    MoveKind.FETCH: 2,
+    MoveKind.DESCRIBE: 1,
+    MoveKind.LIST: 2,
+    MoveKind.DELETE_OFFSETS: 1,
+    MoveKind.DELETE_GROUPS: 1,
+    MoveKind.NEXT_OF_PRODUCER: 7,
+    MoveKind.COMMIT_IN_TRANSACTION: 2,
+    MoveKind.WAIT: 2,
+}
+"""The moves of courses whose members speak the consumer protocol, and change to the classic one and back."""
+INTERVAL_SLOTS: Final = 2.6
+"""The assignment interval of half of these courses in slots. It ends between an observation and the next move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +136,8 @@ class CourseMove:
     protocol_type: str = "consumer"
     also_leaving: tuple[int, ...] = ()
     by_instance_id: bool = False
+    variant: int = 0
+    """For requests of the consumer protocol: which subscription, mistake or way to leave it is."""
 
     def __str__(self) -> str:
         parts = [f"group {'AB'[self.group]}, actor {self.actor}: {self.kind}"]
@@ -111,6 +147,8 @@ class CourseMove:
             parts.append(f"generation {self.generation_offset:+d}")
         if self.assignor_list:
             parts.append(f"assignor list {self.assignor_list}")
+        if self.variant:
+            parts.append(f"variant {self.variant}")
         if self.protocol_type != "consumer":
             parts.append(f"protocol type {self.protocol_type}")
         if self.also_leaving:
@@ -126,6 +164,8 @@ class RandomCourse:
     actors: tuple[CourseActor, ...]
     moves: tuple[CourseMove, ...]
     slot_ms: int
+    assignment_interval_ms: int | None = None
+    """The assignment interval of the groups, if the members speak the consumer protocol; otherwise None."""
 
     @property
     def restarts(self) -> bool:
@@ -133,8 +173,12 @@ class RandomCourse:
         return any(move.kind is MoveKind.RESTART for move in self.moves)
 
 
-def random_course(seed: int, timing: CourseTiming, *, with_restarts: bool = False) -> RandomCourse:
+def random_course(
+    seed: int, timing: CourseTiming, *, with_restarts: bool = False, of_consumers: bool = False
+) -> RandomCourse:
     """Draw the course of a seed, always the same for the same timing.
+
+    With `of_consumers` its members speak the consumer protocol, change to the classic one and back.
 
     With `with_restarts` some courses restart the brokers at move `RESTART_MOVE`; without it that is an ordinary move.
 
@@ -143,10 +187,25 @@ def random_course(seed: int, timing: CourseTiming, *, with_restarts: bool = Fals
     random = Random(seed)
     restarts = random.random() < RESTARTING_COURSES and with_restarts
     actors = _draw_actors(random, timing, can_expire=not restarts)
-    moves = [_draw_move(random, actors) for _ in range(COURSE_LENGTH)]
+    weights = CONSUMER_WEIGHTS if of_consumers else WEIGHTS
+    moves = [_draw_move(random, actors, weights) for _ in range(COURSE_LENGTH)]
+    if of_consumers:
+        moves = [_with_fixed_ids(random, move) for move in moves]
     if restarts:
         moves[RESTART_MOVE] = CourseMove(MoveKind.RESTART, 0, 0)
-    return RandomCourse(seed, actors, tuple(moves), timing.slot_ms)
+    has_interval = random.random() < 0.5 and not restarts
+    interval_ms = round(INTERVAL_SLOTS * timing.slot_ms) if has_interval else 0
+    return RandomCourse(seed, actors, tuple(moves), timing.slot_ms, interval_ms if of_consumers else None)
+
+
+def _with_fixed_ids(random: Random, move: CourseMove) -> CourseMove:
+    """The move of a course in which members make their own ids: no request asks the broker for one.
+
+    Most of these moves are about the first group, so that it migrates back and forth.
+    """
+    borrowed_from = None if move.borrowed_from == -1 else move.borrowed_from
+    group = move.group if random.random() < 0.4 else 0
+    return replace(move, borrowed_from=borrowed_from, group=group, variant=random.randrange(12))
 
 
 def _draw_actors(random: Random, timing: CourseTiming, *, can_expire: bool) -> tuple[CourseActor, ...]:
@@ -168,8 +227,8 @@ def _draw_actors(random: Random, timing: CourseTiming, *, can_expire: bool) -> t
     return tuple(actors)
 
 
-def _draw_move(random: Random, actors: tuple[CourseActor, ...]) -> CourseMove:
-    (kind,) = random.choices(tuple(WEIGHTS), [*WEIGHTS.values()])
+def _draw_move(random: Random, actors: tuple[CourseActor, ...], weights: Mapping[MoveKind, int]) -> CourseMove:
+    (kind,) = random.choices(tuple(weights), [*weights.values()])
     actor = random.randrange(ACTORS)
     move = CourseMove(
         kind=kind,
@@ -193,7 +252,7 @@ def _draw_move(random: Random, actors: tuple[CourseActor, ...]) -> CourseMove:
 
 
 def _draw_borrowed_id(random: Random, kind: MoveKind) -> int | None:
-    if kind in (MoveKind.NEXT, MoveKind.NEXT_OF_PRODUCER):
+    if kind in (MoveKind.NEXT, MoveKind.NEXT_OF_PRODUCER, MoveKind.NEXT_OF_CONSUMER):
         return None
     if kind is MoveKind.JOIN and random.random() < 0.3:
         return -1

@@ -139,11 +139,10 @@ class CourseScene:
         match kind:
             case MoveKind.JOIN:
                 client.protocol_type = move.protocol_type
-                protocols = dict(ASSIGNOR_LISTS[move.assignor_list])
+                protocols = self._protocols(move, member)
                 sent = client.join_group(version=version, member_id=borrowed_id, protocols=protocols)
             case MoveKind.SYNC:
-                clients = [each.client for each in group.members if each.client.id]
-                assignments = {each.id: f"{number} for {each.name}".encode() for each in clients}
+                assignments = self._assignments(number, [each for each in group.members if each.client.id])
                 sent = client.sync_group(
                     assignments, version=version, member_id=borrowed_id, generation_id=generation_id
                 )
@@ -157,6 +156,14 @@ class CourseScene:
                     self._offsets(number, move), version=version, member_id=borrowed_id, generation_id=generation_id
                 )
         return CourseRequest(sent, move.group, member)
+
+    def _protocols(self, move: CourseMove, member: CourseMember) -> Mapping[str, bytes]:
+        """The assignors with the metadata of each that a JoinGroup of this member has."""
+        return dict(ASSIGNOR_LISTS[move.assignor_list])
+
+    def _assignments(self, number: int, members: Sequence[CourseMember]) -> dict[str, bytes]:
+        """The assignments that a SyncGroup has, by member id: bytes that no coordinator has to understand."""
+        return {each.client.id: f"{number} for {each.client.name}".encode() for each in members}
 
     def _leaving(
         self, group: CourseGroup, move: CourseMove, borrowed_id: str | None, version: int

@@ -50,10 +50,12 @@ COMPARED_SETTINGS: Final = (
     "group.min.session.timeout.ms",
     "group.max.session.timeout.ms",
     "offset.metadata.max.bytes",
+    "group.consumer.max.size",
+    "group.consumer.migration.policy",
 )
 """The settings on which the responses in a course depend."""
 
-TIMING_SETTINGS: Final = (*COMPARED_SETTINGS, "offsets.retention.check.interval.ms")
+TIMING_SETTINGS: Final = (*COMPARED_SETTINGS[:4], "offsets.retention.check.interval.ms")
 """The settings on which the timing of a course depends."""
 
 
@@ -84,7 +86,7 @@ class CourseTiming:
 def check_same_settings(one: Mapping[str, str], other: Mapping[str, str]) -> None:
     """Raise UnsuitableSettings if two brokers would respond differently because of their settings."""
     for name in COMPARED_SETTINGS:
-        first, second = (int(settings.get(name, KAFKA_DEFAULTS[name])) for settings in (one, other))
+        first, second = (settings.get(name, KAFKA_DEFAULTS[name]).lower() for settings in (one, other))
         if first != second:
             raise UnsuitableSettings(f"{name} is {first} on one broker and {second} on the other: make them equal")
 

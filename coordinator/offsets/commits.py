@@ -78,7 +78,7 @@ def accepted_offsets(
     accepted: Iterable[RequestedOffset], at_ms: int, expires_at_ms: int | None = None
 ) -> OffsetsByPartition:
     """The offsets as they are committed, the last one of each partition."""
-    committed: OffsetsByPartition = {}
+    committed: dict[str, dict[int, CommittedOffset]] = {}
     topic, partitions = None, dict[int, CommittedOffset]()
     for offset in accepted:
         if offset.topic != topic:  # mostly the offsets of a topic follow each other

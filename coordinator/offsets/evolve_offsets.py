@@ -19,6 +19,7 @@ from regroup.coordinator.group import (
     PendingTransactionalOffsets,
     without,
 )
+from regroup.coordinator.offsets.layered_mapping import with_newer
 
 Value = TypeVar("Value")
 
@@ -197,17 +198,16 @@ def with_superseded(
 
 
 def merge_offsets(
-    present: Mapping[str, dict[int, Value]], newer: Mapping[str, dict[int, Value]]
-) -> dict[str, dict[int, Value]]:
+    present: Mapping[str, Mapping[int, Value]], newer: Mapping[str, Mapping[int, Value]]
+) -> Mapping[str, Mapping[int, Value]]:
     """Both mappings by topic and partition together; where both have a value, the newer one counts."""
-    merged = dict(present)
-    for topic, partitions in newer.items():
-        merged[topic] = {**merged.get(topic, {}), **partitions}
-    return merged
+    return with_newer(
+        present, {topic: with_newer(present.get(topic, {}), partitions) for topic, partitions in newer.items()}
+    )
 
 
 def without_partitions(
-    present: Mapping[str, dict[int, Value]], deleted: Mapping[str, Collection[int]]
+    present: Mapping[str, Mapping[int, Value]], deleted: Mapping[str, Collection[int]]
 ) -> dict[str, dict[int, Value]]:
     """The offsets without those of the deleted partitions; topics without any offset left are removed."""
     indexes = {topic: frozenset(partitions) for topic, partitions in deleted.items()}

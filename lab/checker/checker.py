@@ -8,8 +8,8 @@ checker.on_member_change("anna", change, at_ms)
 verdict = checker.finish(records)
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
@@ -19,9 +19,9 @@ from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker import consumer_invariants
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker.consumer_invariants import ConsumerInvariant
+from regroup.lab.checker.consumer import invariants as consumer_invariants
+from regroup.lab.checker.consumer.invariants import ConsumerInvariant
 from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.fenced_members import FencedMembers
@@ -72,6 +72,8 @@ class RunVerdict:
     counts: Counts = NO_COUNTS
     records_skipped: int = 0
     """Records below the committed offsets that no member has processed."""
+    unowned_partitions: Mapping[int, int] = field(default_factory=dict)
+    """By the time of each change of owners, in ms since the run began, how many partitions had lost theirs after it."""
 
     def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
         """A verdict with the same counts, and these violations instead of its own."""
@@ -365,7 +367,7 @@ class Checker:
             committed_offsets = shadow.group(group_id).committed_offsets
             self._report_members(self.members.skipped_records(group_id, committed_offsets))
             skipped += ledger.number_skipped(committed_offsets)
-        return RunVerdict(tuple(self.violations), self._counts(), skipped)
+        return RunVerdict(tuple(self.violations), self._counts(), skipped, dict(self.members.unowned_partitions))
 
     def _counts(self) -> Counts:
         counts = [ledger.counts for ledger in self.members.ledgers.values()]

@@ -16,8 +16,8 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.acknowledgements import Acknowledgements
-from regroup.lab.checker.consumer_groups import ConsumerGroups
-from regroup.lab.checker.consumer_timeouts import early_expiry, early_revocation_timeout
+from regroup.lab.checker.consumer.groups import ConsumerGroups
+from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.response_table import (
     AFTER_HOLD,

@@ -152,6 +152,8 @@ class MemberChecker:
         self._owners: dict[tuple[str, TopicPartition], dict[str, None]] = {}
         self._unowned_since_ms: dict[tuple[str, TopicPartition], int] = {}
         self._unowned_ms = 0
+        self.unowned_partitions: dict[int, int] = {}
+        """By the time of each change of owners, in ms since the run began, how many partitions have lost theirs."""
 
     def add_member(
         self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
@@ -218,6 +220,7 @@ class MemberChecker:
             self._unowned_ms += at_ms - since_ms
         owners[name] = None
         member.owned_partitions[partition] = None
+        self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
 
     def _must_not_share(self, member: ObservedMember, other: ObservedMember) -> bool:
         """Whether the two may not own the same partition at the same time."""
@@ -237,6 +240,7 @@ class MemberChecker:
                 del owners[name]
                 if not owners:
                     self._unowned_since_ms[key] = at_ms
+                self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
 
     def on_topic_deleted(self, topic: str, at_ms: int) -> None:
         """A topic was deleted: its partitions need no owner, and one of the same name starts with offset 0."""

@@ -9,7 +9,10 @@ from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
 from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker import member_invariants as m
 from regroup.lab.checker.checker import FULL_REPLAY
-from regroup.lab.checker.consumer_invariants import CONSUMER_INVARIANTS
+from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
+from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
+from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
+from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
 
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
@@ -25,12 +28,15 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
     steps = [each for some in INVARIANTS_BY_EVENT.values() for each in some]
     return {
         "Requests and responses": _from_docstrings(exchanges),
-        "Groups of the consumer protocol": _from_docstrings(CONSUMER_INVARIANTS),
+        "Groups of the consumer protocol": (
+            *_from_docstrings((*CONSUMER_INVARIANTS, *STEP_INVARIANTS, c.a_migration_keeps_acknowledged_offsets)),
+            (MIGRATION_KEEPS_MEMBERS, ""),
+        ),
         "Deadlines": _from_docstrings(c.DEADLINE_INVARIANTS),
         "Coordinators that load": _from_docstrings(c.LOAD_INVARIANTS),
         "Groups": _from_docstrings([*GROUP_INVARIANTS, *steps]),
         "The store": (
-            *_from_docstrings([c.the_shadow_group_equals_the_live_group]),
+            *_from_docstrings([c.the_shadow_group_equals_the_live_group, c.both_folds_agree]),
             (FULL_REPLAY, ""),
         ),
         "Members": tuple(
@@ -41,6 +47,8 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.ONLY_OWNED_PARTITIONS,
                 m.COMMIT_NOT_AHEAD,
                 m.NO_RECORD_SKIPPED,
+                FENCED_COMMITS_NOTHING,
+                FENCED_PROCESSES_NOTHING,
             )
         ),
     }

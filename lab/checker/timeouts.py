@@ -10,7 +10,7 @@ from typing import Any
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, Member, MemberId
-from regroup.lab.checker.consumer_timeouts import RevocationTimeouts, session_timeouts_ms
+from regroup.lab.checker.consumer.timeouts import RevocationTimeouts, session_timeouts_ms
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
 

@@ -9,7 +9,6 @@ from regroup.coordinator.consumer import leaving, offset_rules
 from regroup.coordinator.consumer.evolve_group import consumer_of, with_consumer
 from regroup.coordinator.consumer.migration import downgrade, upgrade
 from regroup.coordinator.consumer.migration.events import GroupUpgraded
-from regroup.coordinator.consumer_group import ConsumerMember
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import CONSUMER_EVOLVERS, EVOLVERS
@@ -21,17 +20,6 @@ from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bu
 def any_epoch_commits() -> BugContext:
     """Offsets are committed for any member id and any epoch."""
     return patch_attribute(offset_rules.ConsumerOffsetRules, "refuse_commit", lambda *arguments: None)
-
-
-@planted_bug
-def older_epoch_commits_anything() -> BugContext:
-    """A member commits any partition with an older epoch, also what it has got since or never had."""
-    right = offset_rules.may_commit
-
-    def may_commit(member: ConsumerMember, epoch: int, offsets: Any) -> bool:
-        return epoch < member.epoch or right(member, epoch, offsets)
-
-    return patch_attribute(offset_rules, "may_commit", may_commit)
 
 
 @planted_bug

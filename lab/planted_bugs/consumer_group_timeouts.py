@@ -13,8 +13,9 @@ from regroup.coordinator.deadlines import DEADLINES
 from regroup.coordinator.decide import CONSUMER_HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group, GroupKind
-from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
+from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
 from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine
+from regroup.members.consumer.effects import PartitionsAssigned
 from regroup.members.runtime.consumer_protocol_offsets import ConsumerProtocolOffsets
 from regroup.members.runtime.consumer_protocol_process import ConsumerProtocolProcess
 
@@ -42,10 +43,11 @@ def revocation_never_times_out() -> BugContext:
 
 @planted_bug
 def consumer_heartbeat_does_not_renew_the_session() -> BugContext:
-    """Heartbeats of the consumer protocol are accepted, but the session timer does not restart."""
+    """Heartbeats of the consumer protocol are accepted, but only the one that joins starts the session timer."""
 
     def wrong(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Decision:
-        return replace(consumer_group_heartbeat(decision, command), touched_sessions=())
+        decided = consumer_group_heartbeat(decision, command)
+        return replace(decided, touched_sessions=()) if command.member_epoch > 0 else decided
 
     return patch.dict(CONSUMER_HANDLERS, {ConsumerGroupHeartbeat: wrong})
 
@@ -58,15 +60,29 @@ def member_goes_on_with_what_it_gave_up() -> BugContext:
 
 @planted_bug
 def fenced_member_commits() -> BugContext:
-    """A member of the consumer protocol that has heard that it is fenced commits with its former epoch."""
+    """A member of the consumer protocol that hears that it is fenced commits its positions with its former epoch."""
+    right = ConsumerProtocolProcess._join_again
 
-    def generation(process: ConsumerProtocolProcess) -> Any:
-        return process.consumer.generation if process.consumer.has_joined else None
+    def join_again(process: ConsumerProtocolProcess) -> None:
+        process._has_lost_all = False
+        process._offsets.commit(tuple(process._offsets.positions))
+        right(process)
 
-    return patch_attribute(ConsumerProtocolProcess, "_generation", generation)
+    return patch_attribute(ConsumerProtocolProcess, "_join_again", join_again)
 
 
 @planted_bug
 def member_takes_new_partitions_only() -> BugContext:
-    """A member of the consumer protocol gives nothing up, and reports what it is assigned as all that it owns."""
-    return patch_attribute(ConsumerProtocolMachine, "revocable", property(lambda machine: ()))
+    """A member of the consumer protocol takes what is new and gives nothing up."""
+    right = ConsumerProtocolMachine.reconcile
+
+    def reconcile(machine: ConsumerProtocolMachine) -> Any:
+        owned = machine.assigned_partitions
+        changes = [each for each in right(machine) if isinstance(each, PartitionsAssigned)]
+        machine._owned |= frozenset(owned)
+        return changes
+
+    return combine(
+        patch_attribute(ConsumerProtocolMachine, "revocable", property(lambda machine: ())),
+        patch_attribute(ConsumerProtocolMachine, "reconcile", reconcile),
+    )

@@ -168,17 +168,6 @@ def previous_epoch_is_fenced() -> BugContext:
 
 
 @planted_bug
-def any_older_epoch_is_accepted() -> BugContext:
-    """A heartbeat is accepted with any epoch that its member has had."""
-    right = checks.refuse_epoch
-
-    def refuse_epoch(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
-        return None if command.member_epoch < member.epoch else right(member, command)
-
-    return patch_attribute(heartbeat, "refuse_epoch", refuse_epoch)
-
-
-@planted_bug
 def every_heartbeat_bumps_the_epoch() -> BugContext:
     """The group epoch grows with every heartbeat, as if topics had changed."""
     right = heartbeat.bump_reasons

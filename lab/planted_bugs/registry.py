@@ -26,9 +26,10 @@ def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
     return {each.name: each for module in modules for each in vars(module).values() if isinstance(each, PlantedBug)}
 
 
-BUGS: Final[dict[str, PlantedBug]] = bugs_in(
-    joining, syncing, staying, durability, members, consumer_groups, consumer_group_offsets, consumer_group_timeouts
-)
+CONSUMER_PROTOCOL_BUGS: Final = bugs_in(consumer_groups, consumer_group_offsets, consumer_group_timeouts)
+"""The bugs of groups and members of the consumer protocol (KIP-848)."""
+
+BUGS: Final = bugs_in(joining, syncing, staying, durability, members) | CONSUMER_PROTOCOL_BUGS
 
 
 def bug_named(name: str) -> PlantedBug:

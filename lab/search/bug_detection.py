@@ -7,11 +7,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.lab.plan.plan import NO_WORKLOAD, SimulationPlan
+from regroup.lab.plan.plan import NO_WORKLOAD, PlannedStep, SimulationPlan
+from regroup.lab.plan.steps import BecomesZombie, Joins, Leaves, ResponseLost, SimulationStep, SlowNetwork
+from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
+from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS
 from regroup.lab.search.hunt import hunt
 from regroup.lab.search.seed_run import Finding, fails_with, run_seed
 from regroup.lab.search.shrink import FailurePredicate, shrink
 from regroup.lab.search.swarm import TEN_MINUTES_MS, draw_plan
+from regroup.lab.search.swarm_protocols import CONSUMER_APIS
 from regroup.lab.simulation.run import play
 from regroup.members.runtime.workload import Workload
 
@@ -68,6 +73,49 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     return replace(plan, members=members, workload=workload)
 
 
+def draw_small_consumer_plan(seed: int) -> SimulationPlan:
+    """Draw a plan for the detection of a bug of the consumer protocol: at most four members, two minutes of faults.
+
+    In every second there are records to commit. In every third all members are static, and the first one leaves while
+    it gives partitions up. In every fourth the network is slow, and members lose the responses that confirm a release.
+    In every sixth the only member becomes a zombie. In every fourth other one a member of the consumer protocol joins
+    classic ones, and leaves them again.
+    """
+    plan = draw_plan(seed, max_members=1 if seed % 6 == 5 else 4, duration_ms=120_000, consumer_share=1)
+    members, steps = dict(plan.members), list(plan.steps)
+    first = next(iter(members))
+    if seed % 3 == 0:
+        members = {name: replace(each, instance_id=f"{name}-1") for name, each in members.items()}
+        members[first] = replace(members[first], protocol=CONSUMER, faults=("slow-revoke:20s",))
+        steps += [_after(f"{first} has joined", 30_000, Joins(each)) for each in members if each != first]
+        steps += [
+            _after(f"{first} has joined", 40_000, Leaves(first)),
+            _after(f"{first} has joined", 70_000, Joins(first)),
+        ]
+    if seed % 4 == 1:
+        members = {name: replace(each, auto_commit_interval_ms=500) for name, each in members.items()}
+        steps.append(_after("", 1_000, SlowNetwork(300, 119_000, 300)))
+        steps += [_after(f"{each} revokes partitions", 0, ResponseLost(each, CONSUMER_APIS[0])) for each in members]
+    if seed % 4 == 2:
+        last = next(reversed(members))
+        members = {name: replace(each, protocol=CLASSIC, faults=()) for name, each in members.items()}
+        members[last] = replace(members[last], protocol=CONSUMER)
+        steps = [each for each in steps if each.step != Joins(last)]
+        steps += [_after("", 25_000, Joins(last)), _after("", 70_000, Leaves(last))]
+    if seed % 6 == 5:
+        steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
+    return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
+
+
+def _after(milestone: str, delay_ms: int, step: SimulationStep) -> PlannedStep:
+    return PlannedStep(StepTrigger(milestone, delay_ms), step)
+
+
+def small_plans_for(bug: str) -> Callable[[int], SimulationPlan]:
+    """The function that draws the plans in which this bug is hunted."""
+    return draw_small_consumer_plan if bug in CONSUMER_PROTOCOL_BUGS else draw_small_plan
+
+
 def find_with_bug(seed: int, *, draw: Callable[[int], SimulationPlan], bug: str) -> Finding | None:
     """Play the plan of a seed with a planted bug and, if that fails, without it.
 
@@ -84,12 +132,17 @@ def shows_bug(bug: str, sentence: str) -> FailurePredicate:
 
 
 def detect_bug(
-    bug: str, draw: Callable[[int], SimulationPlan], *, max_seeds: int = MAX_SEEDS, max_runs: int = MAX_SHRINK_RUNS
+    bug: str,
+    draw: Callable[[int], SimulationPlan] | None = None,
+    *,
+    max_seeds: int = MAX_SEEDS,
+    max_runs: int = MAX_SHRINK_RUNS,
 ) -> BugDetection:
     """Play the seeds 1 to `max_seeds` with a planted bug, and shrink the first plan that shows it.
 
-    `max_runs` limits the runs for shrinking; with 0 the plan is not shrunk.
+    `draw` is by default `small_plans_for(bug)`. `max_runs` limits the runs for shrinking; with 0 nothing is shrunk.
     """
+    draw = draw or small_plans_for(bug)
     findings = hunt(range(1, max_seeds + 1), 1, partial(find_with_bug, draw=draw, bug=bug), stop_at_first=True)
     if not findings.found:
         return BugDetection(bug, findings.played)

@@ -17,6 +17,7 @@ from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
+    CONSUMER_SHARE,
     draw_consumer_settings,
     draw_protocols,
     has_consumer_protocol,
@@ -64,8 +65,12 @@ def draw_plan(
     max_members: int = len(DRAWN_MEMBER_NAMES),
     faults: Sequence[str] = tuple(FAULT_KINDS),
     duration_ms: int = TEN_MINUTES_MS,
+    consumer_share: float = CONSUMER_SHARE,
 ) -> SimulationPlan:
-    """The plan of a seed: `duration_ms` with faults of some of these kinds (keys of `FAULT_KINDS`), then recovery."""
+    """The plan of a seed: `duration_ms` with faults of some of these kinds (keys of `FAULT_KINDS`), then recovery.
+
+    `consumer_share` is the share of plans with members of the consumer protocol.
+    """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
 
@@ -76,7 +81,7 @@ def draw_plan(
     topics = draw_topics(random_stream("topics"))
     members = draw_members(random_stream("members"), list(topics), max_members)
     protocols = random_stream("group protocol")
-    members = draw_protocols(protocols, members)
+    members = draw_protocols(protocols, members, consumer_share)
     is_consumer = has_consumer_protocol(members)
     settings = draw_settings(random_stream("settings"), len(members))
     if is_consumer:

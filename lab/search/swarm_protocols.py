@@ -15,6 +15,7 @@ from regroup.lab.plan.plan import MemberPlan
 from regroup.lab.plan.validation import CONSUMER
 
 CONSUMER_SHARE: Final = 1 / 6
+"""The share of plans that have members of the consumer protocol."""
 MIXED_SHARE: Final = 0.4
 """The share of these plans in which each member draws its protocol."""
 CONSUMER_FAULTS: Final = ((), (), (), ("slow-join:5s",), ("slow-revoke:2s",), ("slow-revoke:20s",))
@@ -23,13 +24,15 @@ CONSUMER_APIS: Final = ("ConsumerGroupHeartbeat", "ConsumerGroupHeartbeat", "Off
 SHORT_SESSION_MS: Final = 10_000
 
 
-def draw_protocols(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, MemberPlan]:
-    """The members with the protocols that are drawn for them; all are classic in five plans of six.
+def draw_protocols(
+    rng: Random, members: Mapping[str, MemberPlan], share: float = CONSUMER_SHARE
+) -> dict[str, MemberPlan]:
+    """The members with the protocols that are drawn for them; by default all are classic in five plans of six.
 
     A member of the consumer protocol has no assignor and its own instance id: a process whose instance id another one
     has would ask for ever to be let in.
     """
-    if rng.random() >= CONSUMER_SHARE:
+    if rng.random() >= share:
         return dict(members)
     classic_share = 0.5 if rng.random() < MIXED_SHARE else 0.0
     return {

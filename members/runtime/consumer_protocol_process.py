@@ -88,7 +88,7 @@ class ConsumerProtocolProcess:
         self._has_lost_all = False
         """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
         self._away_count = 0
-        """How often the application has left poll(); tells an old poll timeout from the present one."""
+        """How often the application has left poll(), by which an old poll timeout differs from the present one."""
 
     def begin(self) -> None:
         """Find the coordinator, and join with the first heartbeat."""

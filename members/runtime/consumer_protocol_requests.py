@@ -80,7 +80,6 @@ class ConsumerProtocolRequests:
         self._request_id += 1
         address = self._coordinator if target is RequestTarget.COORDINATOR else None
         request = OutgoingRequest(self._request_id, target, address, message, self._settings.request_timeout_ms)
-        self._transport.send(request, lambda found: self._timers.run_when_resumed(lambda: received(found)))
 
         def received(found: ResponseReceived | RequestFailed) -> None:
             if self.is_over:
@@ -91,3 +90,5 @@ class ConsumerProtocolRequests:
             if (refused := refusal_in(found.response)) is not None:
                 self._on_refusal(*refused)
             then(found.response)
+
+        self._transport.send(request, lambda found: self._timers.run_when_resumed(lambda: received(found)))

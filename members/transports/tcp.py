@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
@@ -118,10 +118,10 @@ class _Connection(asyncio.Protocol):
     # -- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # That of another event loop, such as uvloop, need not be derived from asyncio.Transport.
+        self._transport = cast("asyncio.Transport", transport)
         if self._is_ended:
-            transport.abort()
+            self._transport.abort()
         else:
             self._request_versions(API_VERSIONS_VERSION)
 

@@ -20,12 +20,14 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from regroup.lab.checker.checker import RunViolation
 from regroup.lab.checker.metrics import Counts
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun, InvalidCampaign
+from regroup.pipeline.campaign.measures import RunMeasures, has_stable_member, measures_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.output_folder import check_format, exclusive_writer, parquet_metadata, parquet_writer
 from regroup.pipeline.source.columns import EVENT_SCHEMA, EVENTS_DDL, STORE_EVENT_SCHEMA
@@ -171,7 +173,7 @@ def require_stable(outcome: RunOutcome) -> RunOutcome:
 
     Such a run would count as one without gaps: no partition lost its owner, since none ever had one.
     """
-    if outcome.verdict.counts.rebalances:
+    if outcome.verdict.counts.rebalances or has_stable_member(outcome):
         return outcome
     violation = RunViolation(STABLE_AT_LEAST_ONCE, outcome.ended_ms, None, "")
     return replace(outcome, verdict=outcome.verdict.with_violations([*outcome.verdict.violations, violation]))
@@ -179,7 +181,8 @@ def require_stable(outcome: RunOutcome) -> RunOutcome:
 
 def runs_schema(campaign: Campaign) -> pa.Schema:
     """The schema of `DIR/runs`; Arrow cannot infer it from empty lists of violations."""
-    counts = [(field.name, pa.float64() if field.type is float else pa.int64()) for field in fields(Counts)]
+    counted = (*fields(Counts), *fields(RunMeasures))
+    counts = [(field.name, pa.float64() if field.type is float else pa.int64()) for field in counted]
     return pa.schema(
         [
             *((name, pa.string()) for name in ("store", "cell", *campaign.grid)),
@@ -201,6 +204,7 @@ def run_row(run: CampaignRun, outcome: RunOutcome) -> dict[str, Any]:
         "violations": [each.sentence for each in outcome.verdict.violations],
         "violation_positions": [each.position for each in outcome.verdict.violations],
         **asdict(outcome.verdict.counts),
+        **asdict(measures_of(outcome)),
     }
 
 
@@ -220,10 +224,14 @@ def read_events(spark: SparkSession, folder: LocationLike) -> DataFrame:
 
 
 def read_runs(spark: SparkSession, folder: LocationLike) -> DataFrame:
-    """One row for each run of the campaign."""
+    """One row for each run of the campaign. Measures that an older release did not write are null."""
     place = location_of(folder, spark)
     check_format(place)
-    return spark.read.parquet((place / "runs").for_spark)
+    runs = spark.read.option("mergeSchema", "true").parquet((place / "runs").for_spark)
+    missing = [each for each in fields(RunMeasures) if each.name not in runs.columns]
+    return runs.withColumns(
+        {each.name: F.lit(None).cast("double" if each.type is float else "long") for each in missing}
+    )
 
 
 def replay_command(plan: Path | Location, name: str) -> str:

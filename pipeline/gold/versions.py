@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.output_folder import check_format, events_fingerprint
 from regroup.storage.errors import StoreError
@@ -98,12 +99,16 @@ def remove_old_versions(folder: LocationLike) -> list[str]:
 
 
 def tables_are_current(folder: LocationLike) -> bool:
-    """Whether the tables were built from all events that have been ingested or simulated by now.
+    """Whether the tables were built from all events that have been ingested or simulated by now, and are all there.
+
+    An older release may have built fewer tables.
 
     If not, a report would count the gaps of the runs that are in the tables, and divide them by the number of all runs.
     """
     current = current_version(folder)
-    return current is not None and current.events == events_fingerprint(folder)
+    if current is None or not set(TABLES) <= set(current.tables):
+        return False
+    return current.events == events_fingerprint(folder)
 
 
 def version_number(name: str) -> int:

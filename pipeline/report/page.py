@@ -14,7 +14,7 @@ from regroup.pipeline.campaign.runner import campaign_file, replay_command, stor
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.report.run_statistics import RunStatistics
 from regroup.pipeline.report.sections import ReportRows, cell_label, render_sections
-from regroup.pipeline.report.summary import conclusion_html, limits_html, ordered_cells, setup_html
+from regroup.pipeline.report.summary import conclusion_html, differences_html, limits_html, ordered_cells, setup_html
 
 STYLESHEET: Final = Path(__file__).with_name("report.css")
 
@@ -61,7 +61,10 @@ def render_page(
         "Parquet.</p>"
     )
     cells = ordered_cells(campaign) if campaign else []
-    result = conclusion_html(campaign, rows["time_without_owner"]) + setup_html(campaign) if campaign else ""
+    result = ""
+    if campaign:
+        differences = differences_html(rows["paired_differences"])
+        result = conclusion_html(campaign, rows["time_without_owner"]) + differences + setup_html(campaign)
     rendered = render_sections(rows, is_campaign=is_campaign, cells=cells)
     sections = [section_html(*section) for section in rendered]
     failed = failed_runs_html(rows["failed_runs"], folder)

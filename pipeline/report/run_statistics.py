@@ -5,15 +5,19 @@ from typing import Final
 from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as F
 
-from regroup.pipeline.campaign.runner import read_runs
+from regroup.pipeline.campaign.runner import read_runs, stored_campaign
 from regroup.pipeline.gold.versions import current_version, read_table
 from regroup.pipeline.locations.location import LocationLike, location_of
+from regroup.pipeline.report.paired_differences import measured, paired_differences
 
 PERCENTILES: Final = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 TIME_STEPS: Final = 120
 """The number of steps in `gaps_over_time`, from the start of the runs to the end of the longest."""
 WORST_RUNS: Final = 10
 GAP_SECONDS: Final = "sum(to_ms - from_ms) / 1000"
+
+OWNERLESS_S: Final = "coalesce(disturbed_ownerless_s, ownerless_s)"
+"""Of a run of an older release, only the time without an owner of the whole run is known."""
 
 NOT_OWNED_YET: Final = "not-owned-yet"
 """Gap reason of a partition that has had no owner yet. The lab does not count such gaps, so they are kept apart."""
@@ -34,22 +38,47 @@ class RunStatistics:
         return {
             "time_without_owner": self.time_without_owner(),
             "gap_reasons": self.gap_reasons(),
+            "group_formation": self.group_formation(),
+            "convergence": self.convergence(),
             "rebalance_phases": self.rebalance_phases(),
+            "reconciliation_phases": self.reconciliation_phases(),
             "partition_movements": self.partition_movements(),
             "failure_detection": self.failure_detection(),
             "reprocessed_records": self.reprocessed_records(),
             "gaps_over_time": self.gaps_over_time(),
             "worst_runs": self.worst_runs(),
             "failed_runs": self.failed_runs(),
+            "paired_differences": self.paired_differences(),
         }
 
     def time_without_owner(self) -> DataFrame:
-        """Distribution of partition-seconds without an owner.
+        """Distribution of partition-seconds without an owner, in a campaign from the first disturbance on.
 
         Runs whose group was never Stable are left out: no partition could lose its owner. They are in `failed_runs`.
         """
-        stable = self.runs.where("rebalances > 0") if self.is_campaign else self.runs
-        return distribution(stable.groupBy("cell"), "ownerless_s").orderBy("cell")
+        seconds = self._stable_runs().withColumn("seconds", F.expr(OWNERLESS_S if self.is_campaign else "ownerless_s"))
+        return distribution(seconds.groupBy("cell"), "seconds").orderBy("cell")
+
+    def group_formation(self) -> DataFrame:
+        """Distribution of partition-seconds without an owner before the first disturbance of a run of a campaign."""
+        if not self.is_campaign:
+            return self._no_seconds()
+        seconds = self._stable_runs().withColumn("seconds", F.expr("ownerless_s - disturbed_ownerless_s"))
+        return distribution(seconds.groupBy("cell"), "seconds").orderBy("cell")
+
+    def convergence(self) -> DataFrame:
+        """Distribution of the seconds from a disturbance to the last change of an owner, in campaigns."""
+        if not self.is_campaign:
+            return self._no_seconds()
+        return distribution(self._stable_runs().where("disturbances > 0").groupBy("cell"), "convergence_s").orderBy(
+            "cell"
+        )
+
+    def _stable_runs(self) -> DataFrame:
+        return self.runs.where("rebalances > 0 OR reconciliations > 0") if self.is_campaign else self.runs
+
+    def _no_seconds(self) -> DataFrame:
+        return distribution(self._cells.limit(0).withColumn("seconds", F.lit(0.0)).groupBy("cell"), "seconds")
 
     def gap_reasons(self) -> DataFrame:
         """Mean partition-seconds without an owner in a run, by reason, as far as the coordinator's events show."""
@@ -69,11 +98,25 @@ class RunStatistics:
         )
         return distribution(seconds.groupBy("cell", "phase"), "seconds").orderBy("cell", "phase")
 
+    def reconciliation_phases(self) -> DataFrame:
+        """Distribution of the seconds until the target was computed, and until every member had reached it."""
+        seconds = self._reconciliations().selectExpr(
+            "cell",
+            "explode(map('target', (target_ms - bumped_ms) / 1000, 'members', (ended_ms - target_ms) / 1000)) "
+            "AS (phase, seconds)",
+        )
+        return distribution(seconds.groupBy("cell", "phase"), "seconds").orderBy("cell", "phase")
+
     def partition_movements(self) -> DataFrame:
-        """Mean numbers of partitions that a rebalance moved, revoked and returned, kept, or assigned first."""
+        """Mean numbers of partitions that a rebalance moved, revoked and returned, kept, or assigned first.
+
+        Of groups of the consumer protocol these are the numbers of a reconciliation, with the coordinator's assignor.
+        """
         columns = ("moved", "revoked_and_returned", "kept", "new")
         means = [F.avg(column).alias(column) for column in columns]
-        return self._rebalances().groupBy("cell", "protocol_name").agg(*means).orderBy("cell")
+        of_consumers = self._reconciliations().withColumnRenamed("assignor", "protocol_name")
+        kinds = [each.select("cell", "protocol_name", *columns) for each in (self._rebalances(), of_consumers)]
+        return kinds[0].unionByName(kinds[1]).groupBy("cell", "protocol_name").agg(*means).orderBy("cell")
 
     def failure_detection(self) -> DataFrame:
         """Distribution of the seconds between a removed member's last request and its removal."""
@@ -124,6 +167,15 @@ class RunStatistics:
             .orderBy("cell")
         )
 
+    def paired_differences(self) -> DataFrame:
+        """The differences between cells of a campaign, from run to run with the same seed; no rows for stores."""
+        campaign = stored_campaign(self._folder) if self.is_campaign else None
+        found = [*paired_differences(campaign, measured(self.runs.collect()))] if campaign else []
+        schema = (
+            "cell string, baseline string, measure string, pairs long, mean_difference double, low double, high double"
+        )
+        return self._spark.createDataFrame([tuple(each) for each in found], schema)
+
     def _table(self, name: str) -> DataFrame:
         return read_table(self._spark, self._folder, name, self._version)
 
@@ -138,7 +190,9 @@ class RunStatistics:
 
     def _gaps(self) -> DataFrame:
         """The gaps that have ended, of groups with members, from the group's first assignment on."""
-        first = self._table("rebalances").groupBy("store", "group").agg(F.min("sync_end_ms").alias("first_ms"))
+        assigned = self._table("rebalances").selectExpr("store", "group", "sync_end_ms AS at_ms")
+        targets = self._table("reconciliations").selectExpr("store", "group", "target_ms AS at_ms")
+        first = assigned.unionByName(targets).groupBy("store", "group").agg(F.min("at_ms").alias("first_ms"))
         partition = ["store", "group", "topic", "partition"]
         owned = self._table("ownership").groupBy(*partition)
         gaps = (
@@ -153,6 +207,11 @@ class RunStatistics:
     def _rebalances(self) -> DataFrame:
         """The completed rebalances, except the first one of each group."""
         completed = self._table("rebalances").where("outcome = 'completed' AND NOT is_initial")
+        return completed.join(self._cells, "store")
+
+    def _reconciliations(self) -> DataFrame:
+        """The completed reconciliations, except those of groups that had no members before."""
+        completed = self._table("reconciliations").where("outcome = 'completed' AND members_before > 0")
         return completed.join(self._cells, "store")
 
     def _times(self) -> DataFrame:

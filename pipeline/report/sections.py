@@ -13,7 +13,16 @@ from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 MAX_FAN_CHARTS: Final = 12
 
 NO_SECONDS: Final = dict.fromkeys(("p5", "p25", "p50", "p75", "p95"), 0.0)
-GAP_REASONS: Final = ("session-expiry", "join", "sync", "unassigned", NOT_OWNED_YET)
+GAP_REASONS: Final = (
+    "session-expiry",
+    "join",
+    "sync",
+    "assigning",
+    "reconciling",
+    "away",
+    "unassigned",
+    NOT_OWNED_YET,
+)
 MOVEMENTS: Final = ("moved", "revoked_and_returned", "kept", "new")
 
 ReportRows: TypeAlias = Mapping[str, Sequence[Row]]
@@ -44,6 +53,8 @@ def cell_label(cell: str) -> str:
 
 def option_label(name: str, value: str) -> str:
     words = name.removesuffix("_ms").replace("_", " ")
+    if (name, value) == ("heartbeat_interval_ms", "0"):
+        return "heartbeat interval of the protocol"
     if value in ("True", "False"):
         return words if value == "True" else f"not {words}"
     if name.endswith("_ms"):
@@ -98,8 +109,9 @@ SECTIONS: Final = (
     ReportSection(
         "time_without_owner",
         "Time without an owner",
-        "Seconds without an owner, summed over the partitions of a run. The lab counts them at the members, so a "
-        "crashed process owns nothing. A partition counts from its first owner on.",
+        "Seconds without an owner, summed over the partitions of a run, from the first moment on at which something "
+        "happens to the group. The lab counts them at the members, so a crashed process owns nothing. A partition "
+        "counts from its first owner on.",
         partial(draw_boxes, "partition-seconds"),
         words_of_stores="Seconds without an owner, summed over the partitions of a run, as the coordinator's events "
         "show them. A partition counts from its first owner on, as in a campaign; the time before that is under "
@@ -107,12 +119,28 @@ SECTIONS: Final = (
         words_without_rows="No run had a group that was ever Stable.",
     ),
     ReportSection(
+        "convergence",
+        "Time to convergence",
+        "Seconds from what happened to the group to the last change of an owner that followed, by the members' own "
+        "view: the mean of a run.",
+        partial(draw_boxes, "seconds"),
+    ),
+    ReportSection(
+        "group_formation",
+        "Forming the group",
+        "Seconds without an owner while the members join within the first five seconds, summed over the partitions of "
+        "a run. The time above does not include it.",
+        partial(draw_boxes, "partition-seconds"),
+    ),
+    ReportSection(
         "gap_reasons",
         "Reasons for gaps",
         "Mean partition-seconds of a run without an owner, from the coordinator's events. Session expiry: from the "
         "owner's last request to its removal. A static member that returns within its session timeout is not removed, "
-        "so its absence is not included. Not owned yet: a partition before its first owner; the time above does not "
-        "include it.",
+        "so its absence is not included. Join, sync: a classic group rebalances. Assigning, reconciling: a group of "
+        "the consumer protocol has to compute its target, and then the next owner has not got the partition. Away: it "
+        "is kept for a static member that has left and will return. Not owned yet: a partition before its first owner; "
+        "the time above does not include it.",
         draw_gap_reasons,
         words_without_rows="As the coordinator's events show it, no partition was ever without an owner.",
         columns_without_rows={"reason": "join", "mean_s": 0.0},
@@ -120,10 +148,21 @@ SECTIONS: Final = (
     ReportSection(
         "rebalance_phases",
         "Duration of rebalances",
-        "Seconds of each phase of the completed rebalances, except the first of each group.",
+        "Seconds of each phase of the completed rebalances of classic groups, except the first of each group. The "
+        "phases are those of all members together; eager ones own nothing meanwhile.",
         partial(draw_boxes, "seconds"),
         words_without_rows="No rebalance was completed except the first of each group.",
         columns_without_rows={"phase": "no rebalance", **NO_SECONDS},
+    ),
+    ReportSection(
+        "reconciliation_phases",
+        "Duration of reconciliations",
+        "Seconds of the completed reconciliations of groups of the consumer protocol, except the first of each group: "
+        "until the target was computed, and until the last member had reached it. Members go on meanwhile, except with "
+        "what they give up or wait for.",
+        partial(draw_boxes, "seconds"),
+        words_without_rows="No reconciliation was completed except the first of each group.",
+        columns_without_rows={"phase": "no reconciliation", **NO_SECONDS},
     ),
     ReportSection(
         "failure_detection",
@@ -143,9 +182,10 @@ SECTIONS: Final = (
     ReportSection(
         "partition_movements",
         "Partition movements",
-        "Mean number of partitions in the assignment of a rebalance, except the first of each group.",
+        "Mean number of partitions in the assignment of a rebalance or a reconciliation, except the first of each "
+        "group.",
         draw_movements,
-        words_without_rows="No rebalance was completed except the first of each group.",
+        words_without_rows="No rebalance or reconciliation was completed except the first of each group.",
         columns_without_rows={"protocol_name": "no rebalance", **dict.fromkeys(MOVEMENTS, 0.0)},
     ),
     ReportSection(

@@ -10,15 +10,18 @@ from typing import Any, Final
 
 from pyspark.sql import Row
 
+from regroup.lab.plan.validation import CLASSIC
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun
-from regroup.pipeline.campaign.scenarios import SCENARIOS, parse_options
+from regroup.pipeline.campaign.scenarios import PROTOCOLS, SCENARIOS, parse_options
+from regroup.pipeline.report.paired_differences import MEASURES
 from regroup.pipeline.report.sections import cell_label, option_label
 
 LIMITS: Final = (
     "The runs are simulations: regroup's coordinator, and consumers that behave as Kafka's Java client does, on a "
     "virtual clock and network. They show what follows from the protocol and the settings, not how fast a machine is.",
-    "A member whose process ends is killed and sends no LeaveGroup. A consumer that is closed in order leaves the "
-    "group at once, and costs much less: apply the numbers of dynamic members to crashes, not to clean restarts.",
+    "A member whose process ends is killed and sends no LeaveGroup, except in a graceful rolling restart. A consumer "
+    "that is closed in order leaves the group at once, and costs much less: apply the numbers of dynamic members that "
+    "were killed to crashes, not to clean restarts.",
     "The percentiles show how far the runs of a cell are spread over the seeds. They are no confidence interval, and "
     "cells that overlap need not differ.",
     "Not simulated here: brokers that fail, processing that delays poll(), pauses of several members at once, and "
@@ -44,7 +47,9 @@ def setup_html(campaign: Campaign) -> str:
     described = " ".join(f"<b>{escape(name)}</b>: {escape(_first_sentence(name))}" for name in scenarios)
     fixed = {name: value for name, value in campaign.fixed.items() if name != "scenario"}
     defaults = asdict(parse_options({}))
-    unnamed = {name: value for name, value in defaults.items() if name not in fixed and name not in campaign.grid}
+    decided = {name for each in protocols_of(campaign) for name in PROTOCOLS[each]}
+    named = {*fixed, *campaign.grid, *decided}
+    unnamed = {name: value for name, value in defaults.items() if name not in named}
     varied = "; ".join(
         f"{_name(name)}: {', '.join(option_label(name, str(value)) for value in values)}"
         for name, values in campaign.grid.items()
@@ -58,6 +63,12 @@ def setup_html(campaign: Campaign) -> str:
     ]
     lines = "".join(f"<tr><th>{heading}</th><td>{text}</td></tr>" for heading, text in rows)
     return f"<h2>Set-up</h2><table>{lines}</table>"
+
+
+def protocols_of(campaign: Campaign) -> list[str]:
+    """The protocols of the campaign's members."""
+    found: list[str] = campaign.grid.get("protocol", [campaign.fixed.get("protocol", CLASSIC)])
+    return found
 
 
 def _first_sentence(scenario: str) -> str:
@@ -107,6 +118,28 @@ def _side_by_side(campaign: Campaign, rows: Sequence[Row]) -> str:
         "Partition-seconds without an owner: the median, and in brackets the 5th and the 95th percentile of the runs."
     )
     return f'<p class="soft">{words}</p><table><tr><th></th>{head}</tr>{"".join(lines)}</table>'
+
+
+def differences_html(rows: Sequence[Row]) -> str:
+    """The paired differences of a campaign as HTML, a table for each measure."""
+    if not rows:
+        return ""
+    words = (
+        "How much more a cell costs than the one with the first value of the first option, from run to run with the "
+        "same seed: the mean difference, and the interval that holds 95 % of the means of 2,000 bootstrap samples."
+    )
+    parts = [f'<h2>Paired differences</h2><p class="soft">{escape(words)}</p>']
+    for measure, name in MEASURES.items():
+        lines = (
+            f"<tr><td>{escape(cell_label(row.cell))}</td><td>{escape(cell_label(row.baseline))}</td>"
+            f'<td class="n">{row.mean_difference:+,.1f} ({row.low:+,.1f} to {row.high:+,.1f})</td>'
+            f'<td class="n">{row.pairs}</td></tr>'
+            for row in rows
+            if row.measure == measure
+        )
+        head = '<tr><th></th><th>compared with</th><th class="n">difference</th><th class="n">pairs</th></tr>'
+        parts.append(f"<h3>{escape(name)}</h3><table>{head}{''.join(lines)}</table>")
+    return "".join(parts)
 
 
 def _median_and_spread(row: Row | None) -> str:

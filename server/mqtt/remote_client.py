@@ -10,7 +10,7 @@ from regroup.protocol.header import RequestHeader
 from regroup.server.broker import Broker
 from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.routing import GROUP_APIS
-from regroup.server.net.connection import Connection
+from regroup.server.net.broker_handle import OpenConnection
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.turns import Turns
@@ -162,5 +162,5 @@ class ObservedBroker:
 
         return note_and_handle
 
-    def log_closed(self, connection: Connection, reason: str) -> None:
+    def log_closed(self, connection: OpenConnection, reason: str) -> None:
         self._log_refusal(f"a connection of client {self._client.name[:80]!r} is closed: {reason}")

@@ -1,7 +1,7 @@
 """One request of a client, and the ways in which it can be answered."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.apis import APIS
@@ -10,6 +10,25 @@ from regroup.protocol.message import Message
 from regroup.server.net.cached_response import StillValid
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.net.turns import Turns
+
+
+class ExchangeOwner(Protocol):
+    """The connection of an exchange, as the exchange uses it."""
+
+    name: str
+    client_host: str
+
+    def finish(self, exchange: "Exchange", response: Message | None) -> None:
+        """Take the response to the request; None if it expects none."""
+
+    def continue_before_response(self, exchange: "Exchange") -> None:
+        """Handle the next request before this one is answered."""
+
+    def close_unanswered(self, exchange: "Exchange", reason: str) -> None:
+        """Close the connection in place of a response."""
+
+    def run_work(self, exchange: "Exchange", turns: Turns) -> None:
+        """Run work for the request in turns; it is cancelled when the connection ends."""
 
 
 class Exchange:
@@ -21,10 +40,7 @@ class Exchange:
     """
 
     __slots__ = (
-        "_on_close",
-        "_on_decided",
-        "_on_response",
-        "_on_work",
+        "_owner",
         "client_host",
         "close_behind",
         "connection_name",
@@ -41,22 +57,11 @@ class Exchange:
         "still_valid",
     )
 
-    def __init__(
-        self,
-        header: RequestHeader,
-        request: Message,
-        *,
-        connection_name: str,
-        client_host: str,
-        on_decided: Callable[["Exchange"], None],
-        on_response: Callable[["Exchange", Message | None], None],
-        on_close: Callable[["Exchange", str], None],
-        on_work: Callable[["Exchange", Turns], None],
-    ) -> None:
+    def __init__(self, header: RequestHeader, request: Message, owner: ExchangeOwner) -> None:
         self.header = header
         self.request = request
-        self.connection_name = connection_name
-        self.client_host = client_host
+        self.connection_name = owner.name
+        self.client_host = owner.client_host
         """The client's address as Kafka shows it in DescribeGroups: `/127.0.0.1`."""
         self.is_answered = False
         """Whether a response was given, which may still be encoded or sent."""
@@ -84,10 +89,7 @@ class Exchange:
         """Its response comes after those of other requests of the connection, which are not sent yet."""
         self.frame: bytearray | None = None
         """The encoded response of a queued exchange; None before it is given."""
-        self._on_decided = on_decided
-        self._on_response = on_response
-        self._on_close = on_close
-        self._on_work = on_work
+        self._owner = owner
 
     @property
     def version(self) -> int:
@@ -106,7 +108,7 @@ class Exchange:
     def respond(self, response: Message) -> None:
         """Send the response, in the version of the request."""
         if self.intercept is None:
-            self._on_response(self, response)
+            self._owner.finish(self, response)
         else:
             self._intercepted(response)
 
@@ -118,12 +120,12 @@ class Exchange:
     def allow_next(self) -> None:
         """Let the connection handle its next request: what this one changes is decided, and its response, which will be
         short, only waits until that is durable. The responses leave in the order of the requests all the same."""
-        self._on_decided(self)
+        self._owner.continue_before_response(self)
 
     def work(self, turns: Turns) -> None:
         """Do long work for this request, which was held, in turns. An exception in the work closes only this
         connection."""
-        self._on_work(self, turns)
+        self._owner.run_work(self, turns)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]
@@ -136,13 +138,13 @@ class Exchange:
         """End the exchange without a response, because the request expects none; the connection continues with the next
         one."""
         if self.intercept is None:
-            self._on_response(self, None)
+            self._owner.finish(self, None)
         else:
             self._intercepted(None)
 
     def close_connection(self, reason: str) -> None:
         """Close the connection in place of a response, as Kafka does if it cannot send one. `reason` is for the log."""
-        self._on_close(self, reason)
+        self._owner.close_unanswered(self, reason)
 
 
 RequestHandler: TypeAlias = Callable[[Any, Exchange], Turns | None]

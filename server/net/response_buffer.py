@@ -3,7 +3,11 @@ copy.
 """
 
 from collections import deque
+from collections.abc import Generator
 from typing import Final, TypeAlias
+
+from regroup.protocol.frames import ResponseEncoder
+from regroup.server.limits import STEPS_PER_TURN
 
 _SHORT_BYTES: Final = 64 * 1024
 """Responses are collected up to this many bytes and then written together."""
@@ -81,3 +85,22 @@ class ResponseBuffer:
             self._responses.appendleft(rest)
         self._count(-len(first))
         return first
+
+
+def encode_within(
+    unread: UnreadBytes, encoder: ResponseEncoder, responses: ResponseBuffer
+) -> Generator[int, None, str | None]:
+    """Encode the rest of a long response in turns. Returns why it is not to be sent; None if it is.
+
+    It is not if the clients of all brokers have left too many bytes unread, with those of this response.
+    """
+    is_encoded = False
+    while not is_encoded:
+        responses.count_encoded(len(encoder.out))
+        if unread.are_too_many:
+            unread_mib = unread.total_bytes // 2**20
+            responses.count_encoded(0)
+            return f"clients have not read {unread_mib} MiB of responses; this one is not sent"
+        yield STEPS_PER_TURN
+        is_encoded = encoder.encode_portion()
+    return None

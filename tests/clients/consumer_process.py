@@ -1,6 +1,7 @@
 """A consumer that runs as a process, and the output from which a test reads its state."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from typing import Any
 
 from tests.clients.emulator import TIMEOUT_S
 from tests.clients.libraries import ConsumedRecord, ConsumerOptions
+
+WARNING = re.compile(r"^%[0-4]\||\b(WARN|ERROR)\b")
+"""What marks a warning in the logs of librdkafka, of the Java client, and of franz-go."""
 
 OwnedPartitions = set[tuple[str, int]]
 
@@ -59,6 +63,11 @@ class ConsumerProcess:
     def errors(self) -> str:
         """Its standard error."""
         return self._log.read_text()
+
+    @property
+    def warnings(self) -> list[str]:
+        """The lines of its library's log that are a warning or worse."""
+        return [line for line in self.errors.splitlines() if WARNING.search(line)]
 
     def kill(self) -> None:
         """Send SIGKILL, and read the rest of its output."""

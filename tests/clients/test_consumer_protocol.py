@@ -1,5 +1,6 @@
 """Unmodified consumers with `group.protocol=consumer` (KIP-848) join, crash, restart, and subscribe by a pattern."""
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from itertools import count
@@ -12,14 +13,17 @@ from tests.clients.admins import ADMINS
 from tests.clients.consumer_process import ConsumerProcess
 from tests.clients.emulator import EmulatorProcess, eventually
 from tests.clients.libraries import PRODUCERS, ConsumerOptions
-from tests.clients.others.other_process import OtherClientOptions, java
+from tests.clients.others.other_process import OtherClientOptions, franz_go, java
 from tests.clients.processes import Serve
 
 GROUP, TOPIC = "payments", "orders"
 ALL = {(TOPIC, partition) for partition in range(4)}
 START_TIMEOUT_S = 120.0
 """Includes the compilation of the Java program."""
-CLIENTS = ["librdkafka", pytest.param("java", marks=pytest.mark.slow)]
+OTHERS = {"java": java, "franz-go": franz_go}
+CLIENTS = ["librdkafka", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)]
+QUIET_S = 60.0
+"""Longer than many sessions, heartbeats and refreshes of metadata."""
 
 Start = Callable[..., ConsumerProcess]
 
@@ -33,9 +37,10 @@ def start(processes: ExitStack, tmp_path: Path) -> Start:
 
     def start_client(client: str, emulator: EmulatorProcess, **options: Any) -> ConsumerProcess:
         log = tmp_path / f"{client}-{next(numbers)}.log"
-        if client == "java":
-            process: ConsumerProcess = java("consumer")(
-                OtherClientOptions(emulator.address, GROUP, TOPIC, **options), log
+        if client in OTHERS:
+            topic = f"~{options.pop('pattern')}" if "pattern" in options else TOPIC
+            process: ConsumerProcess = OTHERS[client]("consumer")(
+                OtherClientOptions(emulator.address, GROUP, topic, **options), log
             )
         else:
             fields: dict[str, Any] = {"topics": [TOPIC], "assignor": "uniform", **options}
@@ -118,10 +123,28 @@ def test_a_static_consumer_restarts_without_a_rebalance(client: str, serve: Serv
 
 
 @pytest.mark.slow
-def test_a_pattern_finds_topics(serve: Serve, start: Start) -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_pattern_finds_topics(client: str, serve: Serve, start: Start) -> None:
     emulator = serve("--topic", f"{TOPIC}:4", "--topic", "payments:1")
-    consumer = start("librdkafka", emulator, topics=(), pattern="ord.*")
-    eventually(lambda: consumer.owned_partitions == ALL, "the topics that match")
+    consumer = start(client, emulator, pattern="ord.*")
+    eventually(lambda: consumer.owned_partitions == ALL, "the topics that match", START_TIMEOUT_S)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_consumers_that_run_for_a_minute_log_no_warning(client: str, serve: Serve, start: Start) -> None:
+    emulator = serve("--topic", f"{TOPIC}:4")
+    consumers = start(client, emulator), start(client, emulator)
+    share(*consumers)
+    produced: set[str] = set()
+    end = time.monotonic() + QUIET_S
+    while time.monotonic() < end:
+        produced.update(produce(emulator, f"batch {len(produced)}"))
+        eventually(lambda: values(*consumers) == produced, "the records")
+    for each in consumers:
+        each.leave()
+        assert each.warnings == []
+    assert "WARN" not in emulator.log
 
 
 @pytest.mark.slow

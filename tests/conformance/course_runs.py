@@ -40,7 +40,7 @@ async def compare_on(kafka: ApacheKafkaBroker, seeds: Iterable[int]) -> tuple[li
         kafka.start()
 
     target = await ConformanceTarget.discover(kafka.address, restart=partial(asyncio.to_thread, restart))
-    async with run_steerable_cluster(target.settings) as emulator:
+    async with run_steerable_cluster(target.settings, target.topic_ids_in_order()) as emulator:
         ours = await ConformanceTarget.discover(emulator.address, restart=emulator.restart)
         brokers = await ComparedBrokers.prepare(target, ours, uuid.uuid4().hex[:8], steering=emulator)
         return await run_courses(brokers, seeds, at_once=COURSES_AT_ONCE), target.settings

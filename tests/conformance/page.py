@@ -20,6 +20,13 @@ deletions. Some sessions and rebalances time out; in some courses the brokers ar
 responses are compared, both groups as DescribeGroups returns them, and all their offsets, with and without those of
 open transactions. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues.
 
+In every second course the members speak the consumer protocol, with and without an assignment interval, change to the
+classic one and back, so that their groups migrate, and commit and fetch offsets with member epochs; the groups are
+compared as ConsumerGroupDescribe returns them, too. These members make their own ids, which are the same on both
+brokers, and so are the topic ids, since assignors take members and topics in the order of their ids. Topics do not
+change in these courses, their session timeouts do not expire, and their only regular expressions are invalid ones: that
+is what the stories are for.
+
 Timeouts never expire near a move. A course with a difference is nevertheless played again: what differs in every
 attempt is a difference, the rest counts as races (a difference that shows only now and then would hide among them).
 """

@@ -22,11 +22,15 @@ from tests.conformance.page import render_page
 INTRODUCTION = """
 # Conformance
 
-The behaviours of Apache Kafka's coordinator of classic groups, and which other brokers have them. Each row is a short
+The behaviours of Apache Kafka's group coordinator, and which other brokers have them: those of classic groups, and
+(`cg.`) those of groups of the consumer protocol and of the migration between the two (KIP-848). Each row is a short
 story over the wire, which `regroup conformance --bootstrap HOST:PORT` runs on any broker with Kafka's protocol. Not
 every story can be observed with every setting: the command says at its end which settings and options show the rest,
 and the columns "all settings" are made of several runs. In a cluster the stories go to the coordinators of their
 groups.
+
+A broker that does not announce ConsumerGroupHeartbeat, such as Kafka before 4.0, shows no story of the consumer
+protocol. librdkafka's mock announces it, and aborts at a heartbeat that has topics and no regular expression.
 
 `python -m tests.conformance.full_run kafka` starts Apache Kafka (with Java and Maven) with all these settings, one
 after the other, and runs all stories; `kafka-defaults`, `regroup`, `regroup-defaults`, `kfake` and `mock` stand for the

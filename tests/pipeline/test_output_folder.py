@@ -1,6 +1,6 @@
 """The format of a folder, and whether its tables are current."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +11,7 @@ from regroup.cli.main import main
 from regroup.pipeline.bronze.ingest import read_bronze
 from regroup.pipeline.campaign.runner import read_events, read_runs
 from regroup.pipeline.gold.build import build_tables
+from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.gold.versions import TablesVersion, make_current, read_table, tables_are_current
 from regroup.pipeline.output_folder import (
     DATA_FOLDERS,
@@ -36,9 +37,9 @@ def add_events(folder: Path, name: str, size: int = 4) -> None:
     (folder / "events" / name).write_bytes(b"x" * size)
 
 
-def build(folder: Path) -> None:
+def build(folder: Path, tables: Iterable[str] = TABLES) -> None:
     """Note tables that were built from the present events."""
-    make_current(folder, TablesVersion("version-000001-0000", events_fingerprint(folder), ("gaps",)))
+    make_current(folder, TablesVersion("version-000001-0000", events_fingerprint(folder), tuple(tables)))
 
 
 def test_tables_are_current_until_events_are_added(tmp_path: Path) -> None:
@@ -49,6 +50,11 @@ def test_tables_are_current_until_events_are_added(tmp_path: Path) -> None:
     add_events(tmp_path, ".chunk-00000020.parquet.17")
     assert tables_are_current(tmp_path), "an unfinished file does not count yet"
     add_events(tmp_path, "chunk-00000020.parquet")
+    assert not tables_are_current(tmp_path)
+
+
+def test_tables_of_an_older_release_that_built_fewer_are_not_current(tmp_path: Path) -> None:
+    build(tmp_path, [each for each in TABLES if each != "reconciliations"])
     assert not tables_are_current(tmp_path)
 
 
@@ -135,4 +141,4 @@ def test_a_report_of_stale_tables_is_refused_before_spark_starts(
     build(tmp_path)
     add_events(tmp_path, "chunk-00000000.parquet")
     assert main(["report", str(tmp_path), "--master", "no such master"]) == 2
-    assert f"lack newer events: regroup pipeline tables {tmp_path}" in capsys.readouterr().err
+    assert f"lack newer events or newer tables: regroup pipeline tables {tmp_path}" in capsys.readouterr().err

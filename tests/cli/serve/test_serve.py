@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from regroup.cli.main import main
+from regroup.cli.serve.command import loop_factory
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.settings import BrokerSettings
 from tests.cli.conftest import RunCommand
@@ -69,6 +70,16 @@ def test_a_loop_that_is_not_installed_is_named(
     said = error_here("--port", "0", "--store", tmp_path / "groups.db", "--loop", "uvloop")
     assert one_line(said) == "regroup serve: uvloop is not installed: pip install uvloop\n"
     assert not (tmp_path / "groups.db").exists()
+
+
+@pytest.mark.parametrize(("installed", "expected"), [(True, "uvloop"), (False, "asyncio")])
+def test_uvloop_is_taken_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, *, installed: bool, expected: str
+) -> None:
+    monkeypatch.setattr("regroup.cli.serve.command.find_spec", lambda name: object() if installed else None)
+    monkeypatch.setattr("regroup.cli.serve.command.load", lambda place: lambda: place)
+    assert loop_factory("auto")() == f"{expected}:new_event_loop"
+    assert loop_factory("asyncio")() == "asyncio:new_event_loop"
 
 
 def test_a_topic_that_is_there_is_left_as_it_is(serve: Serve) -> None:

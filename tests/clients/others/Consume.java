@@ -2,7 +2,8 @@
 //
 //   java -cp 'kafka-clients.jar:…' Consume.java HOST:PORT GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS [INSTANCE]
 //
-// The assignor `consumer` stands for the consumer protocol (KIP-848). On SIGTERM the consumer is closed.
+// The assignor `consumer` stands for the consumer protocol (KIP-848). A topic that begins with ~ is a regular expression,
+// which the coordinator resolves. On SIGTERM the consumer is closed.
 
 import java.time.Duration;
 import java.util.Collection;
@@ -12,6 +13,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 
@@ -46,7 +48,11 @@ public class Consume {
                     poller.interrupt();
                 }
             }));
-            consumer.subscribe(List.of(words[2]), new Listener());
+            if (words[2].startsWith("~")) {
+                consumer.subscribe(new SubscriptionPattern(words[2].substring(1)), new Listener());
+            } else {
+                consumer.subscribe(List.of(words[2]), new Listener());
+            }
             while (true) {
                 ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
                 records.forEach(each -> System.out.printf(

@@ -20,6 +20,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regrou
 KAFKAJS = "2.2.4"
 JAVA_CLIENT = "4.1.1"
 """The version in pom.xml."""
+JAVA_FOLDER = f"kafka-clients-{JAVA_CLIENT}-with-log"
 DOWNLOAD_S = 240
 
 OutputMessage = dict[str, Any]
@@ -39,15 +40,29 @@ class OtherClientOptions(NamedTuple):
 class OtherClientProcess(ConsumerProcess):
     """Any command. `read` turns a line of its output or its errors into the messages of a Python consumer."""
 
-    def __init__(self, command: Sequence[str | Path], environment: dict[str, str], read: ReadLine, log: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        environment: dict[str, str],
+        read: ReadLine,
+        log: Path,
+        library_log: Path | None = None,
+    ) -> None:
         self.output: list[OutputMessage] = []
         self._log = log
+        self._library_log = library_log
         self._read_line = read
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment
         )
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @property
+    def errors(self) -> str:
+        """Its standard error, and the log of its library if that is another file."""
+        own = self._library_log.read_text() if self._library_log and self._library_log.exists() else ""
+        return super().errors + own
 
     def _read(self) -> None:
         assert self._process.stdout
@@ -130,12 +145,41 @@ def java(assignor: str) -> Callable[[OtherClientOptions, Path], OtherClientProce
     def start(options: OtherClientOptions, log: Path) -> OtherClientProcess:
         skip_without("java", "mvn")
         fetch = ("sh", "-c", f"mvn -q -B -f {HERE / 'pom.xml'} dependency:copy-dependencies -DoutputDirectory=$0")
-        folder = downloaded(f"kafka-clients-{JAVA_CLIENT}", *fetch)
-        command = ["java", "-cp", f"{folder}/*", HERE / "Consume.java", options.address, options.group, options.topic]
-        command += [assignor, str(options.session_timeout_ms), *([options.instance_id] if options.instance_id else [])]
-        return OtherClientProcess(command, {}, read_json, log)
+        folder = downloaded(JAVA_FOLDER, *fetch)
+        library_log = log.with_suffix(".library.log")
+        command = ["java", f"-Dorg.slf4j.simpleLogger.logFile={library_log}", "-cp", f"{folder}/*"]
+        command += [HERE / "Consume.java", *arguments_of(assignor, options)]
+        return OtherClientProcess(command, {}, read_json, log, library_log)
 
     return start
+
+
+def franz_go(assignor: str) -> Callable[[OtherClientOptions, Path], OtherClientProcess]:
+    """franz-go, the client for Go written in Go."""
+
+    def start(options: OtherClientOptions, log: Path) -> OtherClientProcess:
+        skip_without("go")
+        program = log.with_name("franz-go")
+        build = ["go", "build", "-C", HERE / "franz_go", "-o", program, "."]
+        done = subprocess.run(build, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False)
+        if done.returncode:
+            pytest.skip(f"go could not build franz-go: {done.stderr[-200:]!r}")
+        return OtherClientProcess([program, *arguments_of(assignor, options)], {}, read_json, log)
+
+    return start
+
+
+def arguments_of(assignor: str, options: OtherClientOptions) -> list[str]:
+    """The arguments that our programs for Java and Go share."""
+    instance_id = [options.instance_id] if options.instance_id else []
+    return [
+        options.address,
+        options.group,
+        options.topic,
+        assignor,
+        str(options.session_timeout_ms),
+        *instance_id,
+    ]
 
 
 OTHER_CLIENTS: dict[str, Callable[[OtherClientOptions, Path], OtherClientProcess]] = {

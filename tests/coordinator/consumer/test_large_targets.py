@@ -1,9 +1,6 @@
 """Targets of large groups: what is computed for each member, and how much work that is."""
 
-import sys
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +11,7 @@ from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, Co
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.java_order import in_hash_map_order
 from regroup.protocol.topic_ids import topic_id_text
+from tests.counted_calls import calls_of
 
 
 def image(topics: int, partitions: int) -> TopicsImage:
@@ -33,23 +31,6 @@ def group_of(subscriptions: list[tuple[str, ...]]) -> ConsumerGroup:
         subscriptions=dict(names),
         subscribed_topics=tuple(sorted(names)),
     )
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called, built-in ones as well."""
-    calls = 0
-
-    def count(frame: Any, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 IMAGE = image(40, 1)

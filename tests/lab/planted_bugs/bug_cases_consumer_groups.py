@@ -1,74 +1,111 @@
-"""Cases of bugs in groups of the consumer protocol: a small run in which the lab finds each of them."""
+"""Cases of bugs of the consumer protocol: a small run in which the lab finds each of them."""
 
-from regroup.lab.checker import consumer_invariants as i
+from collections.abc import Callable
+from typing import Any
+
+from regroup.lab.checker import coordinator_invariants as c
+from regroup.lab.checker.consumer import invariants as i
+from regroup.lab.checker.consumer import steps
+from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
+from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING
 from regroup.lab.checker.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.plan.yaml_format import read_plan
-from regroup.lab.planted_bugs import consumer_groups
+from regroup.lab.planted_bugs import consumer_group_offsets as offsets
+from regroup.lab.planted_bugs import consumer_group_timeouts as timeouts
+from regroup.lab.planted_bugs import consumer_groups as groups
+from regroup.lab.planted_bugs.bug import PlantedBug
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
 from regroup.lab.simulation.run import play
-from tests.lab.planted_bugs.bug_cases import bug_case
+from tests.lab.planted_bugs.bug_cases import BugCase
 
 RUN = """\
-scenario: Two members of the consumer protocol
+scenario: Members of the consumer protocol
 topics: {{orders: 4}}
 settings: {{group.consumer.session.timeout.ms: 10000, group.consumer.min.session.timeout.ms: 10000}}
-members: {{anna: {{protocol: consumer, session timeout: 10s}}, ben: {{protocol: consumer}}}}
+members:
+  anna: {{{anna}}}
+  ben: {{protocol: consumer}}
+  carla: {{session timeout: 10s, heartbeat interval: 1s}}
 steps:
-  - at 0s: anna joins
-  - at 8s: ben joins
+  - at 0s: [{first}]
+  - at 8s: {second}
   - {step}
-faults end at: 50s
+faults end at: 25s
 recovers within: 20s
 {workload}
 """
+ANNA = "protocol: consumer"
+STATIC = "protocol: consumer, instance id: anna-1"
+SLOW = ", faults: ['slow-revoke:12s']"
+WORKLOAD = "workload: {records per s: 1}"
+CLASSIC = {"first": "carla joins, anna joins", "anna": "session timeout: 10s, auto commit interval: 1s"}
+LOST = "after anna revokes partitions: the response to anna's next ConsumerGroupHeartbeat is lost"
+
+CONSUMER_BUG_CASES: list[BugCase] = []
 
 
-def finds(sentence: str, step: str = "at 40s: ben leaves", workload: str = "") -> bool:
+def finds(
+    sentence: str,
+    step: str = "at 20s: ben leaves",
+    *,
+    anna: str = ANNA,
+    first: str = "anna joins",
+    second: str = "ben joins",
+    workload: str = "",
+) -> bool:
     """Whether a run violates the invariant of this sentence."""
-    outcome = play(read_plan(RUN.format(step=step, workload=workload)))
-    return sentence in outcome.verdict.sentences
+    text = RUN.format(anna=anna, first=first, second=second, step=step, workload=workload)
+    return sentence in play(read_plan(text)).verdict.sentences
 
 
-def sentence_of(function: object) -> str:
-    return " ".join((function.__doc__ or "").split("\n\n")[0].split())
+def sentence_of(invariant: Callable[..., Any] | str) -> str:
+    if isinstance(invariant, str):
+        return invariant
+    return " ".join((invariant.__doc__ or "").split("\n\n")[0].split())
 
 
-@bug_case(consumer_groups.partition_is_given_before_its_release, expected=False, with_bug=True)
-def a_member_joins() -> bool:
-    return finds(sentence_of(i.a_partition_is_free_before_it_is_assigned))
+def found_by(bug: PlantedBug, invariant: Callable[..., Any] | str, *step: str, **options: str) -> None:
+    """A case: the run violates the invariant with the bug, and not without it."""
+    run = lambda: finds(sentence_of(invariant), *step, **options)  # noqa: E731
+    CONSUMER_BUG_CASES.append(BugCase(bug, run, expected=False, with_bug=True))
 
 
-@bug_case(consumer_groups.heartbeat_tells_the_previous_epoch, expected=False, with_bug=True)
-def a_member_changes_nothing() -> bool:
-    return finds(sentence_of(i.epochs_of_a_member_never_run_back))
-
-
-@bug_case(consumer_groups.member_at_the_target_keeps_the_rest, expected=False, with_bug=True)
-def a_member_is_to_give_partitions_up() -> bool:
-    return finds(sentence_of(i.a_member_at_the_target_has_nothing_outside_it))
-
-
-@bug_case(consumer_groups.removed_member_goes_on, expected=False, with_bug=True)
-def a_member_pauses() -> bool:
-    return finds(sentence_of(i.only_a_present_epoch_is_accepted), "at 20s: ben pauses for 20s")
-
-
-@bug_case(consumer_groups.refused_heartbeat_bumps_the_epoch, expected=False, with_bug=True)
-def a_member_that_paused_is_refused() -> bool:
-    return finds(sentence_of(i.a_fenced_request_changes_nothing), "at 20s: ben pauses for 20s")
-
-
-@bug_case(consumer_groups.any_epoch_commits, expected=False, with_bug=True)
-def a_zombie_commits() -> bool:
-    step, workload = "at 20s: anna becomes a zombie", "workload: {records per s: 1}"
-    return finds(sentence_of(i.a_commit_names_a_present_epoch), step, workload)
-
-
-@bug_case(consumer_groups.target_is_computed_for_joins_alone, expected=False, with_bug=True)
-def a_member_leaves() -> bool:
-    return finds(RECOVERY_INVARIANT)
-
-
-@bug_case(consumer_groups.member_goes_on_with_what_it_gave_up, expected=False, with_bug=True)
-def a_member_reads() -> bool:
-    return finds(ONLY_OWNED_PARTITIONS, workload="workload: {records per s: 1}")
+found_by(groups.partition_is_given_before_its_release, i.a_partition_is_free_before_it_is_assigned)
+found_by(groups.heartbeat_names_the_previous_epoch, i.epochs_of_a_member_never_run_back)
+found_by(groups.member_at_the_target_keeps_the_rest, i.a_member_at_the_target_has_nothing_outside_it)
+found_by(groups.removed_member_goes_on, i.only_a_present_epoch_is_accepted, "at 10s: ben pauses for 14s")
+found_by(groups.refused_heartbeat_bumps_the_epoch, i.a_fenced_request_changes_nothing, "at 10s: ben pauses for 14s")
+found_by(groups.target_is_computed_for_joins_alone, RECOVERY_INVARIANT)
+found_by(groups.away_member_loses_its_partitions, c.both_folds_agree, "at 20s: anna leaves", anna=STATIC)
+found_by(groups.away_member_keeps_what_it_had_to_give_up, c.both_folds_agree, "at 15s: anna leaves", anna=STATIC + SLOW)
+found_by(groups.step_keeps_one_partition_too_many, steps.what_a_step_keeps_was_in_its_target)
+found_by(groups.partition_is_released_unasked, i.only_its_owner_releases_a_partition, anna=ANNA + SLOW)
+found_by(groups.previous_epoch_is_fenced, i.a_heartbeat_gets_the_error_of_the_rules, LOST)
+found_by(groups.every_heartbeat_bumps_the_epoch, i.a_heartbeat_bumps_the_group_epoch_once)
+found_by(groups.changed_assignment_is_not_sent, i.a_response_says_what_is_stored)
+COMMIT, ZOMBIE = i.a_commit_gets_the_error_of_the_rules, "at 9s: anna becomes a zombie"
+BRIEF = ANNA + ", session timeout: 6s"
+found_by(offsets.any_epoch_commits, COMMIT, ZOMBIE, anna=BRIEF, workload=WORKLOAD)
+found_by(*(offsets.empty_group_takes_every_commit, COMMIT, ZOMBIE), anna=BRIEF, second="anna joins", workload=WORKLOAD)
+found_by(
+    *(offsets.older_epoch_commits_nothing, COMMIT, LOST),
+    anna=ANNA + ", auto commit interval: 50ms",
+    workload=WORKLOAD,
+)
+found_by(offsets.upgrade_forgets_a_member, MIGRATION_KEEPS_MEMBERS, **CLASSIC)
+found_by(offsets.upgrade_forgets_offsets, c.a_migration_keeps_acknowledged_offsets, **CLASSIC, workload=WORKLOAD)
+found_by(offsets.downgrade_forgets_a_member, MIGRATION_KEEPS_MEMBERS, **CLASSIC)
+found_by(offsets.load_begins_members_at_epoch_0, c.answers_to_consumers_survive, "at 15s: the brokers crash for 1s")
+found_by(timeouts.consumer_session_never_expires, RECOVERY_INVARIANT, "at 20s: ben crashes")
+found_by(
+    *(
+        timeouts.revocation_never_times_out,
+        c.no_deadline_is_missed,
+        "at 8s: anna receives nothing from all hosts for 14s",
+    ),
+    anna=ANNA + ", max poll interval: 5s",
+)
+found_by(timeouts.consumer_heartbeat_does_not_renew_the_session, c.an_active_session_does_not_expire)
+found_by(timeouts.member_goes_on_with_what_it_gave_up, ONLY_OWNED_PARTITIONS, workload=WORKLOAD)
+found_by(timeouts.member_takes_new_partitions_only, RECOVERY_INVARIANT)
+found_by(timeouts.fenced_member_commits, FENCED_COMMITS_NOTHING, "at 9s: anna pauses for 14s", workload=WORKLOAD)

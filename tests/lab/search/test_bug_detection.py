@@ -3,11 +3,21 @@
 pytest tests/lab/search/test_bug_detection.py -s      prints after how many seeds a bug is found, and the plan's size
 """
 
+from collections.abc import Callable
+
 import pytest
 
+from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import read_plan, write_plan
 from regroup.lab.planted_bugs.registry import BUGS
-from regroup.lab.search.bug_detection import MAX_SEEDS, detect_bug, draw_small_plan, plan_size, shows_bug
+from regroup.lab.search.bug_detection import (
+    MAX_SEEDS,
+    detect_bug,
+    draw_small_consumer_plan,
+    draw_small_plan,
+    plan_size,
+    shows_bug,
+)
 from regroup.lab.search.seed_run import run_seed
 
 QUICK = (
@@ -16,6 +26,7 @@ QUICK = (
     "heartbeat-does-not-renew-the-session",
     "replaced-process-is-not-fenced",
     "response-does-not-wait-for-the-disk",
+    "step-keeps-one-partition-too-many",
 )
 """Found within a few seeds."""
 MAX_RUNS = 30
@@ -25,7 +36,7 @@ MAX_RUNS = 30
 @pytest.mark.quick("[two-leaders]", "[response-does-not-wait-for-the-disk]")
 @pytest.mark.parametrize("bug", QUICK)
 def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
-    detection = detect_bug(bug, draw_small_plan, max_seeds=30, max_runs=0)
+    detection = detect_bug(bug, max_seeds=30, max_runs=0)
     print(f"{bug}: found after {detection.seeds} seeds")
     assert detection.finding is not None
 
@@ -34,7 +45,7 @@ def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("bug", BUGS)
 def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str) -> None:
-    detection = detect_bug(bug, draw_small_plan, max_seeds=MAX_SEEDS, max_runs=MAX_RUNS)
+    detection = detect_bug(bug, max_seeds=MAX_SEEDS, max_runs=MAX_RUNS)
     assert detection.finding is not None
     assert detection.plan is not None
     print(f"{bug}: found after {detection.seeds} seeds; {plan_size(detection.plan)} in {detection.runs} runs")
@@ -42,5 +53,6 @@ def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str)
 
 
 @pytest.mark.slow
-def test_without_a_bug_the_first_seeds_find_nothing() -> None:
-    assert [found for seed in range(1, 11) if (found := run_seed(seed, draw=draw_small_plan))] == []
+@pytest.mark.parametrize("draw", [draw_small_plan, draw_small_consumer_plan])
+def test_without_a_bug_the_first_seeds_find_nothing(draw: Callable[[int], SimulationPlan]) -> None:
+    assert [found for seed in range(1, 11) if (found := run_seed(seed, draw=draw))] == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import MemberReport, Timeline
@@ -13,6 +14,9 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
+from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 SCENARIO = """\
 scenario: Members of the consumer protocol
@@ -50,6 +54,7 @@ def test_a_group_of_each_protocol_runs_in_one_cluster() -> None:
     assert owned["carla"][-1][1] == {*range(6)}
 
 
+@pytest.mark.slow
 def test_a_crashed_member_is_removed_when_its_session_ends() -> None:
     outcome, owned = played("at 30s: ben crashes")
     assert not outcome.failed
@@ -137,6 +142,7 @@ def test_what_is_revoked_is_committed_before_so_that_no_record_is_read_twice() -
     assert times_of(reports, "ben", CommitCompleted)
 
 
+@pytest.mark.slow
 def test_a_slow_revoker_keeps_its_partitions_until_its_callback_returns() -> None:
     outcome, reports = with_records("at 30s: ben joins", anna=', faults: ["slow-revoke:20s"]')
     assert not outcome.failed
@@ -154,6 +160,7 @@ def test_a_member_outside_poll_beyond_its_poll_timeout_leaves_and_joins_again() 
     assert times_of(reports, "anna", PartitionsLost)
 
 
+@pytest.mark.slow
 def test_a_callback_beyond_the_rebalance_timeout_costs_the_member_its_place() -> None:
     anna = ', max poll interval: 10s, faults: ["slow-revoke:20s"]'
     outcome, reports = with_records("at 30s: ben joins", anna=anna)
@@ -164,7 +171,7 @@ def test_a_callback_beyond_the_rebalance_timeout_costs_the_member_its_place() ->
     assert 40 <= taken_s[0] <= lost_s, "as soon as anna is removed, before its application knows it"
 
 
-def test_a_lost_answer_fences_nobody() -> None:
+def test_a_lost_answer_fences_no_member() -> None:
     """The member repeats its heartbeat with the previous epoch."""
     lost = "at 29s: the response to anna's next ConsumerGroupHeartbeat is lost"
     outcome, reports = with_records(f"at 28s: ben joins\n  - {lost}")
@@ -173,6 +180,7 @@ def test_a_lost_answer_fences_nobody() -> None:
     assert "member-removed" not in {each.type for each in outcome.records}
 
 
+@pytest.mark.slow
 def test_a_static_member_leaves_for_a_while_and_gets_the_same_partitions() -> None:
     steps = "at 20s: ben joins\n  - at 60s: anna leaves\n  - at 70s: anna joins"
     outcome, reports = with_records(steps, anna=", instance id: a-1")
@@ -183,6 +191,7 @@ def test_a_static_member_leaves_for_a_while_and_gets_the_same_partitions() -> No
     assert "static-consumer-replaced" in {each.type for each in outcome.records}
 
 
+@pytest.mark.slow
 def test_a_killed_static_member_joins_again_when_its_session_is_over() -> None:
     outcome, reports = with_records("at 60s: anna restarts after 5s", anna=", instance id: a-1")
     assert not outcome.failed
@@ -190,6 +199,7 @@ def test_a_killed_static_member_joins_again_when_its_session_is_over() -> None:
     assert 100 <= second <= 110, "45 s after its last heartbeat; UNRELEASED_INSTANCE_ID before"
 
 
+@pytest.mark.slow
 def test_a_restarted_member_is_another_one() -> None:
     outcome, reports = with_records("at 60s: anna restarts after 5s")
     assert not outcome.failed
@@ -197,6 +207,7 @@ def test_a_restarted_member_is_another_one() -> None:
     assert len(member_ids) == 2
 
 
+@pytest.mark.slow
 def test_a_zombie_commits_nothing_once_its_session_is_over() -> None:
     outcome, _ = with_records("at 30s: ben joins\n  - at 60s: anna becomes a zombie")
     assert not outcome.failed
@@ -211,3 +222,38 @@ def test_a_fault_that_begins_as_the_member_joins_ends_the_process_at_once() -> N
     assert not outcome.failed
     joined, _ = times_of(reports, "anna", JoinedGroup)
     assert times_of(reports, "anna", PartitionsAssigned)[0] > joined
+
+
+def test_requests_around_a_revocation_have_the_order_of_kafkas_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All positions are committed, not only those to be revoked; then come the callback, in which the application is
+    outside poll() and commits nothing, and the acknowledgement. Recorded from the Java consumer 4.4.0."""
+    sent: list[Message] = []
+    monkeypatch.setattr(
+        Checker, "on_member_request", lambda checker, name, message: name == "anna" and sent.append(message)
+    )
+    with_records("at 12s: ben joins", anna=', auto commit interval: 1s, faults: ["slow-revoke:7s"]')
+    requests = [each for each in sent if isinstance(each, OffsetCommitRequest | ConsumerGroupHeartbeatRequest)]
+    acknowledged = next(
+        at
+        for at, each in enumerate(requests)
+        if isinstance(each, ConsumerGroupHeartbeatRequest) and owned_by(each) not in (None, 0, 4)
+    )
+    before = max(at for at in range(acknowledged) if committed_by(requests[at]) == 4)
+    commit = requests[before]
+    assert isinstance(commit, OffsetCommitRequest)
+    assert commit.generation_id_or_member_epoch == 2
+    during = requests[before + 1 : acknowledged - 1]
+    assert during, "heartbeats go on in the callback"
+    assert all(isinstance(each, ConsumerGroupHeartbeatRequest) for each in during)
+
+
+def committed_by(request: Message) -> int:
+    """How many offsets a request commits."""
+    return sum(len(topic.partitions) for topic in request.topics) if isinstance(request, OffsetCommitRequest) else 0
+
+
+def owned_by(request: Message) -> int | None:
+    """How many partitions a heartbeat says that its member owns; None if it does not say that."""
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    owned = request.topic_partitions
+    return None if owned is None else sum(len(each.partitions) for each in owned)

@@ -20,6 +20,11 @@ def test_there_are_more_than_twenty_scenarios() -> None:
     assert scenario_names() == tuple(sorted(scenario_names()))
 
 
+SLOW = ("failover-in-reconciliation", "migration-under-load", "rolling-upgrade", "slow-revoker")
+"""Longer runs with records; others of their kind are among the rest."""
+
+
+@pytest.mark.quick(*(f"[{name}]" for name in scenario_names() if name not in SLOW))
 @pytest.mark.parametrize("name", scenario_names())
 def test_what_a_scenario_expects_holds(name: str) -> None:
     outcome = play(scenario(name))
@@ -104,6 +109,16 @@ def test_every_milestone_of_a_scenario_is_reached(name: str) -> None:
 def test_eager_members_leave_partitions_unowned_for_longer_than_cooperative_ones() -> None:
     eager, cooperative = (play(scenario(f"{kind}-pause")).verdict.counts for kind in ("eager", "cooperative"))
     assert eager.ownerless_s > 4 * cooperative.ownerless_s > 0
+
+
+@pytest.mark.slow
+def test_after_a_failover_in_reconciliation_members_go_on_with_their_epochs() -> None:
+    records = [each for each in play(scenario("failover-in-reconciliation")).records if each.group == "lab"]
+    types = [each.type for each in records]
+    load = types.index("coordinator-loaded")
+    assert b"unrevoked-partitions" in b"".join(each.payload for each in records[:load])
+    assert types[load + 1 :].count("member-reconciled") >= 2
+    assert "member-subscribed" not in types[load + 1 :], "no member has joined again"
 
 
 def test_an_unknown_scenario_is_refused_with_a_similar_one() -> None:

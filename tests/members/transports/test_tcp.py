@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 from confluent_kafka import Producer as MockCluster
 
 from regroup.coordinator.settings import CoordinatorSettings
@@ -287,7 +288,13 @@ class Until:
             await self._event.wait()
 
 
-async def test_members_share_a_topic_of_the_emulator_over_tcp() -> None:
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_members_share_a_topic_of_the_emulator_over_tcp(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(share_a_topic())
+
+
+async def share_a_topic() -> None:
     options = ClusterOptions(settings=CoordinatorSettings(group_initial_rebalance_delay_ms=0))
     emulator = await BrokerCluster.start(options=options)
     await emulator.ensure_topic("orders", 6)

@@ -8,9 +8,11 @@ from functools import cache
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.coordinator.commands import Command
 from regroup.coordinator.serialization import encode_event
+from regroup.coordinator.verification import GroupsVerifier
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
@@ -160,6 +162,21 @@ def test_a_migration_has_rebalances_and_reconciliations_each_on_its_side() -> No
     upgrade = next(row["position"] for row in rows_of_table(rows, "transitions") if row["type"] == "group-upgraded")
     targets = [row for row in rows_of_table(rows, "target_members") if row["position"] == upgrade]
     assert [(row["member_id"], row["is_classic"], row["outcome"]) for row in targets] == [("c", True, "completed")]
+
+
+@pytest.mark.parametrize("change", [{"assigned": {topic_id("foo"): {"3": 3}}}, {"epoch": 9}, {"state": "stable"}])
+def test_the_fold_finds_the_violations_that_the_verifier_finds(change: dict[str, object]) -> None:
+    """The second step of m1, which is asked to give up partitions, is recorded as another one."""
+    records = list(taken_over())
+    place = next(number for number, each in enumerate(records) if b'"unrevoked-partitions"' in each.payload)
+    payload = json.loads(records[place].payload) | change
+    records[place] = replace(records[place], payload=json.dumps(payload).encode())
+    verifier = GroupsVerifier()
+    expected = [each for record in records if record.group for each in verifier.violations_of(record)]
+    expected += verifier.violations_at_end()
+    assert expected
+    found = [(row["position"], row["sentence"]) for row in table(records, "consumer_violations")]
+    assert sorted(found) == sorted((each.position, each.sentence) for each in expected)
 
 
 def consumer_plan(seed: int) -> Any:

@@ -20,7 +20,7 @@ from regroup.pipeline.report.plots import (
 )
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
-from regroup.pipeline.report.summary import conclusion_html, ordered_cells
+from regroup.pipeline.report.summary import conclusion_html, ordered_cells, setup_html
 
 PERCENTILES = Percentiles(1, 2, 3, 4, 5)
 LONG = "cooperative-sticky, session timeout 6 s, members 3, restart 20 s, jitter 10 ms"
@@ -104,7 +104,11 @@ def test_the_label_of_a_cell_has_words_for_its_options(cell: str, label: str) ->
     assert cell_label(cell) == label
 
 
-EMPTY: dict[str, list[Row]] = {each.key: [] for each in SECTIONS} | {"worst_runs": [], "failed_runs": []}
+EMPTY: dict[str, list[Row]] = {each.key: [] for each in SECTIONS} | {
+    "worst_runs": [],
+    "failed_runs": [],
+    "paired_differences": [],
+}
 
 
 def test_a_section_without_rows_says_so_or_is_left_out() -> None:
@@ -160,7 +164,7 @@ def test_the_page_of_a_campaign_has_result_set_up_and_limits(tmp_path: Path) -> 
     assert "least with not static, restart 5 s (100 partition-seconds in the median run)" in page
     assert "most with static, restart 20 s (400)" in page
     assert '<td>restart 20 s</td><td class="n">300 (300–300)</td><td class="n">400 (400–400)</td>' in page
-    for expected in ("members 4, session timeout 30 s", "The members are killed and restarted", "no LeaveGroup"):
+    for expected in ("members 4, session timeout 30 s", "The members are killed, or closed in order", "no LeaveGroup"):
         assert expected in page
     assert page.index("<h2>Result") < page.index("<h2>Set-up") < page.index("<h2>Limits")
 
@@ -178,6 +182,30 @@ def test_a_cell_in_which_nothing_happened_is_shown_with_zeros() -> None:
     assert plots["Partition movements"].count("(no rebalance)</text>") == 3
     for plot in filter(None, plots.values()):
         assert plot.count("restart 20 s") >= 2
+
+
+def test_the_paired_differences_stand_below_the_result_with_their_intervals(tmp_path: Path) -> None:
+    row = Row(
+        cell=CELLS[1],
+        baseline=CELLS[0],
+        measure="disturbed_ownerless_s",
+        pairs=3,
+        mean_difference=-12.25,
+        low=-20.0,
+        high=1_000.0,
+    )
+    page = render_page("?", tmp_path, EMPTY | {"paired_differences": [row]}, is_campaign=True, campaign=CAMPAIGN)
+    assert "-12.2 (-20.0 to +1,000.0)" in page
+    assert page.index("Paired differences") < page.index("<h2>Set-up")
+
+
+def test_the_set_up_names_no_option_that_the_protocols_decide() -> None:
+    campaign = Campaign("?", "crashes", 3, {"protocol": ["consumer", "eager"]}, {"members": 2})
+    page = setup_html(campaign)
+    by_default = page[page.index("By default") : page.index("Compared")]
+    assert "not static" not in by_default
+    assert "cooperative-sticky" not in by_default
+    assert "heartbeat interval of the protocol" in by_default
 
 
 def test_cells_with_equal_medians_are_not_ranked() -> None:

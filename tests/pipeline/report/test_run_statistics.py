@@ -38,12 +38,38 @@ def folder(tmp_path: Path) -> Path:
     write_rows(tmp_path, "groups", [{"store": store} for store in ends])
     write_rows(tmp_path, "transitions", [{"store": store, "at_ms": at} for store in ends for at in (0, ends[store])])
     write_rows(tmp_path, "rebalances", [{"store": store, "sync_end_ms": 1_000} for store in ends])
+    write_rows(tmp_path, "reconciliations", [])
     owned = {"topic": "orders", "partition": 0, "from_ms": 1_000}
     write_rows(tmp_path, "ownership", [{"store": store, **owned} for store in ends])
     gaps = [gap("long", 0, 15_000, 20_000), gap("long", 1, 5_000, 8_000, "unassigned"), gap("short", 0, 0, 1_000)]
     write_rows(tmp_path, "gaps", gaps)
     make_current(tmp_path, VERSION)
     return tmp_path
+
+
+@pytest.mark.slow
+def test_a_group_of_the_consumer_protocol_has_its_gaps_its_movements_and_its_durations(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It has no rebalance, from whose first assignment on gaps could count: its first target does."""
+    prepare_folder(tmp_path)
+    write_rows(tmp_path, "groups", [{"store": "new"}])
+    write_rows(tmp_path, "rebalances", [])
+    first = {"members_before": 0, "bumped_ms": 1_000, "target_ms": 1_000, "ended_ms": 1_000, "assignor": "uniform"}
+    second = {"members_before": 1, "bumped_ms": 4_000, "target_ms": 4_500, "ended_ms": 9_500, "assignor": "uniform"}
+    counts = {"moved": 2, "revoked_and_returned": 0, "kept": 3, "new": 0, "outcome": "completed", "store": "new"}
+    write_rows(tmp_path, "reconciliations", [first | counts, second | counts])
+    write_rows(tmp_path, "ownership", [{"store": "new", "topic": "orders", "partition": 0, "from_ms": 1_000}])
+    write_rows(tmp_path, "gaps", [gap("new", 0, 5_000, 8_000, "reconciling"), gap("new", 0, 0, 1_000, "assigning")])
+    make_current(tmp_path, VERSION)
+    statistics = RunStatistics(spark, tmp_path)
+    assert [row.p50 for row in statistics.time_without_owner().collect()] == [3.0]
+    assert [(row.reason, row.mean_s) for row in statistics.gap_reasons().collect()] == [("reconciling", 3.0)]
+    phases = {row.phase: (row.p50, row.value_count) for row in statistics.reconciliation_phases().collect()}
+    assert phases == {"target": (0.5, 1), "members": (5.0, 1)}
+    [movements] = statistics.partition_movements().collect()
+    assert (movements.protocol_name, movements.moved, movements.kept) == ("uniform", 2.0, 3.0)
+    assert statistics.rebalance_phases().collect() == []
 
 
 def write_runs(folder: Path, rows: Sequence[Values]) -> None:

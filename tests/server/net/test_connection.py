@@ -23,7 +23,7 @@ from regroup.protocol.messages.records import (
     ProduceRequest,
     TopicProduceData,
 )
-from regroup.server.net.connection import MAX_READ_AHEAD_BYTES
+from regroup.server.limits import MAX_READ_AHEAD_BYTES
 from tests.coordinator.group_harness import behaviour
 from tests.server.wire_client import TIMEOUT_S, wait_until
 

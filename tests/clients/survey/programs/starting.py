@@ -11,7 +11,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import Any, Final
 
-from tests.clients.others.other_process import JAVA_CLIENT, KAFKAJS, downloaded
+from tests.clients.others.other_process import JAVA_FOLDER, KAFKAJS, downloaded
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = Path(__file__).parents[4]
@@ -84,7 +84,7 @@ def python_program(module: str) -> Callable[[Path], Command]:
 
 def java_program(folder: Path) -> Command:
     jars = downloaded(
-        f"kafka-clients-{JAVA_CLIENT}",
+        JAVA_FOLDER,
         *(
             "sh",
             "-c",

@@ -29,8 +29,8 @@ from regroup.coordinator.events import (
 )
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES, decode_event
 from regroup.coordinator.topics import NO_TOPICS, TopicsImage
-from regroup.lab.checker.consumer_steps import step_violations
-from regroup.lab.checker.stored_consumer_groups import Partition, StoredGroup, StoredMember, flat
+from regroup.lab.checker.consumer.steps import step_violations
+from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
 from regroup.protocol.topic_ids import topic_id_text
 from regroup.storage.records import NewRecord
 

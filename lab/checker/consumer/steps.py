@@ -11,9 +11,9 @@ from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer_group import ReconciliationState
 from regroup.coordinator.events import Event
 from regroup.coordinator.invariants import invariant_sentence
-from regroup.lab.checker.stored_consumer_groups import Partition, StoredGroup, StoredMember, flat, flat_epochs
+from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat, flat_epochs
 
-StepRule: TypeAlias = Callable[[StoredGroup, Event], str | None]
+EventInvariant: TypeAlias = Callable[[StoredGroup, Event], str | None]
 
 
 def what_a_step_keeps_was_in_its_target(group: StoredGroup, event: Event) -> str | None:
@@ -109,7 +109,7 @@ def epochs_of_a_group_grow_in_order(group: StoredGroup, event: Event) -> str | N
     return None
 
 
-STEP_INVARIANTS: Final[tuple[StepRule, ...]] = (
+STEP_INVARIANTS: Final[tuple[EventInvariant, ...]] = (
     what_a_step_keeps_was_in_its_target,
     a_step_takes_only_what_is_free,
     a_step_leads_to_the_target_epoch,

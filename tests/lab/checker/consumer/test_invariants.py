@@ -1,13 +1,14 @@
-"""Invariants of the consumer protocol, judged by what responses have told."""
+"""Invariants of the consumer protocol, judged by earlier responses and by the stored events."""
 
 from types import SimpleNamespace
 from typing import Any
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
-from regroup.lab.checker import consumer_invariants as i
-from regroup.lab.checker.consumer_groups import ConsumerGroups
+from regroup.lab.checker.consumer import invariants as i
+from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
     ConsumerGroupHeartbeatResponse,
@@ -15,10 +16,11 @@ from regroup.protocol.messages.consumer_group import (
 )
 from regroup.protocol.topic_ids import topic_id_bytes, topic_id_text
 
+SETTINGS = CoordinatorSettings()
 TOPIC = topic_id_text(bytes(15) + b"\x01")
 
 
-def told(member_id: str, epoch: int, *given: int) -> ConsumerGroupHeartbeatResponse:
+def answer(member_id: str, epoch: int, *given: int) -> ConsumerGroupHeartbeatResponse:
     share = [ConsumerGroupTopicPartitions(topic_id=topic_id_bytes(TOPIC), partitions=list(given))]
     return ConsumerGroupHeartbeatResponse(
         member_id=member_id, member_epoch=epoch, assignment=ConsumerGroupAssignment(topic_partitions=share)
@@ -41,40 +43,42 @@ def exchange(command: Any, response: Any = None) -> Any:
 
 
 def groups() -> ConsumerGroups:
-    """Anna was told 0 and 1 at epoch 2, and then 0 alone."""
+    """Responses have assigned 0 and 1 to anna at epoch 2, and then 0 alone."""
     made = ConsumerGroups()
-    made.on_heartbeat(heartbeat("anna", 0, ()), told("anna", 2, 0, 1))
-    made.on_heartbeat(heartbeat("anna", 2), told("anna", 2, 0))
+    made.on_heartbeat(heartbeat("anna", 0, ()), answer("anna", 2, 0, 1))
+    made.on_heartbeat(heartbeat("anna", 2), answer("anna", 2, 0))
     return made
 
 
 def test_a_partition_is_not_free_until_its_owner_has_reported_without_it() -> None:
-    known, joining = groups(), exchange(heartbeat("ben", 0, ()), told("ben", 3, 1))
-    assert "anna has not released it" in (i.a_partition_is_free_before_it_is_assigned(known, joining) or "")
-    known.on_heartbeat(heartbeat("anna", 2), told("anna", 2, 0))
-    assert i.a_partition_is_free_before_it_is_assigned(known, joining)
-    known.on_heartbeat(heartbeat("anna", 2, (0,)), told("anna", 3, 0))
-    assert i.a_partition_is_free_before_it_is_assigned(known, joining) is None
+    known, joining = groups(), exchange(heartbeat("ben", 0, ()), answer("ben", 3, 1))
+    assert "anna has not released it" in (i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) or "")
+    known.on_heartbeat(heartbeat("anna", 2), answer("anna", 2, 0))
+    assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS)
+    known.on_heartbeat(heartbeat("anna", 2, (0,)), answer("anna", 3, 0))
+    assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
 
 
 def test_the_present_epoch_and_the_one_before_are_accepted_and_no_other() -> None:
     known = groups()
-    known.on_heartbeat(heartbeat("anna", 2, (0,)), told("anna", 3, 0))
-    known.on_heartbeat(heartbeat("anna", 3), told("anna", 4, 0))
-    accepted = [i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", epoch))) for epoch in (4, 3)]
+    known.on_heartbeat(heartbeat("anna", 2, (0,)), answer("anna", 3, 0))
+    known.on_heartbeat(heartbeat("anna", 3), answer("anna", 4, 0))
+    accepted = [
+        i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", epoch)), SETTINGS) for epoch in (4, 3)
+    ]
     assert accepted == [None, None]
-    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", 2)))
-    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("ben", 2)))
+    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", 2)), SETTINGS)
+    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("ben", 2)), SETTINGS)
 
 
 def test_an_older_epoch_commits_what_the_member_has_had_since_then() -> None:
     known = groups()
-    known.on_heartbeat(heartbeat("anna", 2, (0,)), told("anna", 3, 0, 2))
+    known.on_heartbeat(heartbeat("anna", 2, (0,)), answer("anna", 3, 0, 2))
 
     def violation(epoch: int, partition: int) -> str | None:
         offsets = (RequestedOffset("orders", partition, 5, topic_id=TOPIC),)
         commit = OffsetCommit(group_id="g", at_ms=0, member_id="anna", generation_id=epoch, offsets=offsets)
-        return i.a_commit_names_a_present_epoch(known, exchange(commit))
+        return i.a_commit_names_a_present_epoch(known, exchange(commit), SETTINGS)
 
     assert [violation(3, 2), violation(2, 0)] == [None, None]
     assert violation(2, 2) == "epoch 2 for orders-2, assigned at 3"
@@ -84,7 +88,7 @@ def test_an_older_epoch_commits_what_the_member_has_had_since_then() -> None:
 
 def test_a_join_begins_another_life_in_which_epochs_count_anew() -> None:
     known = groups()
-    back = exchange(heartbeat("anna", 2), told("anna", 1))
-    assert i.epochs_of_a_member_never_run_back(known, back) == "anna has epoch 2, and was told 1"
-    rejoined = exchange(heartbeat("anna", 0, ()), told("anna", 1))
-    assert i.epochs_of_a_member_never_run_back(known, rejoined) is None
+    back = exchange(heartbeat("anna", 2), answer("anna", 1))
+    assert i.epochs_of_a_member_never_run_back(known, back, SETTINGS) == "anna has epoch 2, and the response 1"
+    rejoined = exchange(heartbeat("anna", 0, ()), answer("anna", 1))
+    assert i.epochs_of_a_member_never_run_back(known, rejoined, SETTINGS) is None

@@ -14,7 +14,7 @@ from typing import Final
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import AWAY_EPOCH
-from regroup.lab.checker.stored_consumer_groups import Partition, StoredGroup, StoredMember, flat
+from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
 from regroup.protocol.errors import ErrorCode as E
 
 UNJUDGED: Final = (

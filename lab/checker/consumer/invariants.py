@@ -11,10 +11,10 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker import consumer_rules as rules
-from regroup.lab.checker.consumer_groups import AnsweredMember, ConsumerGroups, assignment_of
+from regroup.lab.checker.consumer import rules
+from regroup.lab.checker.consumer.groups import AnsweredMember, ConsumerGroups, assignment_of
+from regroup.lab.checker.consumer.stored_group import Partition, flat
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.lab.checker.stored_consumer_groups import Partition, flat
 from regroup.protocol.errors import ErrorCode
 
 ConsumerInvariant: TypeAlias = Callable[[ConsumerGroups, ObservedExchange, CoordinatorSettings], str | None]

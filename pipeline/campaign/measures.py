@@ -1,0 +1,77 @@
+"""What a run of a campaign costs after its start: figures that mean the same for both protocols of groups.
+
+    measures = measures_of(outcome)
+    measures.disturbed_ownerless_s, measures.convergence_s, measures.reconciliations
+
+They begin with the first disturbance of the plan: how a group forms, and what that costs, is not in them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from regroup.coordinator.consumer.events import MemberReconciled, TargetAssigned
+from regroup.coordinator.consumer_group import ReconciliationState
+from regroup.coordinator.serialization import decode_event
+from regroup.lab.simulation.run import RunOutcome
+from regroup.pipeline.campaign.scenarios import disturbances_ms
+
+
+@dataclass(frozen=True, slots=True)
+class RunMeasures:
+    """The measures of one run, as columns of `DIR/runs`."""
+
+    reconciliations: int
+    """How many target assignments the coordinator computed for members of the consumer protocol."""
+    disturbances: int
+    """How many times something happened to the group, such as the crash of a member."""
+    disturbed_ownerless_s: float
+    """As `ownerless_s`, from the first disturbance on."""
+    convergence_s: float
+    """Seconds from a disturbance to the last change of an owner before the next one: the mean of the run."""
+
+
+def measures_of(outcome: RunOutcome) -> RunMeasures:
+    """The measures of a run, from its plan, its events and what its members believed they owned."""
+    times = disturbances_ms(outcome.plan)
+    unowned = outcome.verdict.unowned_partitions
+    durations = [*convergences_ms(times, unowned)]
+    return RunMeasures(
+        reconciliations=sum(1 for _ in computed_targets(outcome)),
+        disturbances=len(times),
+        disturbed_ownerless_s=ownerless_ms(unowned, min(times, default=0), outcome.ended_ms) / 1000,
+        convergence_s=sum(durations) / len(durations) / 1000 if durations else 0.0,
+    )
+
+
+def computed_targets(outcome: RunOutcome) -> Iterator[TargetAssigned]:
+    for record in outcome.records:
+        if record.type == "target-assigned":
+            event = decode_event(record)
+            assert isinstance(event, TargetAssigned)
+            if event.targets:
+                yield event
+
+
+def has_stable_member(outcome: RunOutcome) -> bool:
+    """Whether a member of the consumer protocol ever had its whole share of a target."""
+    for record in outcome.records:
+        if record.type == "member-reconciled":
+            event = decode_event(record)
+            if isinstance(event, MemberReconciled) and event.state is ReconciliationState.STABLE and event.assigned:
+                return True
+    return False
+
+
+def convergences_ms(times: list[int], unowned: Mapping[int, int]) -> Iterator[int]:
+    """For each disturbance, the time to the last change of owners before the next one; 0 if there is none."""
+    for begin_ms, end_ms in pairwise([*times, 2**62]):
+        yield max((at_ms - begin_ms for at_ms in unowned if begin_ms <= at_ms < end_ms), default=0)
+
+
+def ownerless_ms(unowned: Mapping[int, int], begin_ms: int, end_ms: int) -> int:
+    """The time without an owner between two times, summed over the partitions."""
+    total = 0
+    for (from_ms, count), (to_ms, _) in pairwise([*sorted(unowned.items()), (end_ms, 0)]):
+        total += count * max(0, to_ms - max(from_ms, begin_ms))
+    return total

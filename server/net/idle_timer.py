@@ -1,0 +1,38 @@
+"""Closes a connection that has been idle for too long."""
+
+import asyncio
+from collections.abc import Callable
+
+
+class IdleTimer:
+    """Calls `on_idle` once there has been no activity for `max_idle_s` seconds.
+
+    While `is_waited_for` returns True the connection is not idle: its client waits for a response.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        max_idle_s: float,
+        is_waited_for: Callable[[], bool],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self._loop, self._max_idle_s = loop, max_idle_s
+        self._is_waited_for, self._on_idle = is_waited_for, on_idle
+        self._last_activity_s = loop.time()
+        self._timer = loop.call_at(self._last_activity_s + max_idle_s, self._check)
+
+    def note_activity(self) -> None:
+        """Begin the time again. No timer is moved, so that this costs nothing."""
+        self._last_activity_s = self._loop.time()
+
+    def cancel(self) -> None:
+        """Stop the timer, since the connection has ended."""
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        idle_s = 0.0 if self._is_waited_for() else self._loop.time() - self._last_activity_s
+        if idle_s < self._max_idle_s:
+            self._timer = self._loop.call_later(self._max_idle_s - idle_s, self._check)
+        else:
+            self._on_idle()

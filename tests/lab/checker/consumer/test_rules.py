@@ -1,0 +1,127 @@
+"""The errors that requests to a group of the consumer protocol have to get, by the stored group."""
+
+from typing import Any
+
+import pytest
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile
+from regroup.coordinator.topics import NO_TOPICS
+from regroup.lab.checker.consumer.rules import commit_error, fetch_error, heartbeat_error
+from regroup.lab.checker.consumer.stored_group import StoredGroup, StoredMember
+from regroup.protocol.errors import ErrorCode as E
+
+CLASSIC = ClassicMetadata(session_timeout_ms=1, supported_protocols=())
+
+
+def group() -> StoredGroup:
+    """Anna has epoch 5; she got partition 0 at epoch 2, and has to give up 1, which she got at epoch 4."""
+    anna = StoredMember(ConsumerProfile(), 5, 4, assigned={("t", 0): 2}, pending={("t", 1): 4})
+    away = StoredMember(ConsumerProfile(instance_id="d-1"), -2, 3, assigned={("t", 2): 0})
+    here = StoredMember(ConsumerProfile(instance_id="h-1"), 5, 4)
+    members = {"anna": anna, "carla": StoredMember(ConsumerProfile(classic=CLASSIC), 5), "dora": away, "henry": here}
+    return StoredGroup(is_consumer=True, group_epoch=5, target_epoch=5, members=members)
+
+
+def heartbeat(member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeat:
+    return ConsumerGroupHeartbeat(
+        group_id="g", at_ms=0, member_id=member_id, member_epoch=epoch, topics=NO_TOPICS, **fields
+    )
+
+
+def offsets(*partitions: int) -> tuple[c.RequestedOffset, ...]:
+    return tuple(c.RequestedOffset("orders", each, 7, topic_id="t") for each in partitions)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (heartbeat("anna", 5), E.NONE),
+        (heartbeat("anna", 6), E.FENCED_MEMBER_EPOCH),
+        (heartbeat("anna", 4), E.FENCED_MEMBER_EPOCH),
+        (heartbeat("anna", 4, owned={"t": (0,)}), E.NONE),
+        (heartbeat("anna", 4, owned={"t": (0, 1)}), E.FENCED_MEMBER_EPOCH),
+        (heartbeat("anna", 3, owned={}), E.FENCED_MEMBER_EPOCH),
+        (heartbeat("anna", 0, owned={}), E.NONE),
+        (heartbeat("ben", 5), E.UNKNOWN_MEMBER_ID),
+        (heartbeat("ben", -1), E.UNKNOWN_MEMBER_ID),
+        (heartbeat("anna", -1), E.NONE),
+        (heartbeat("dora", 3, instance_id="d-1"), E.FENCED_MEMBER_EPOCH),
+        (heartbeat("dora2", 0, instance_id="d-1"), E.NONE),
+        (heartbeat("henry2", 0, instance_id="h-1"), E.UNRELEASED_INSTANCE_ID),
+        (heartbeat("henry2", 5, instance_id="h-1"), E.FENCED_INSTANCE_ID),
+        (heartbeat("henry", 5, instance_id="x-1"), E.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_the_error_of_a_heartbeat(command: ConsumerGroupHeartbeat, expected: E) -> None:
+    assert heartbeat_error(group(), command, 100) is expected
+
+
+def test_a_full_group_takes_no_further_member_but_a_process_of_one_that_it_has() -> None:
+    assert heartbeat_error(group(), heartbeat("ben", 0), 4) is E.GROUP_MAX_SIZE_REACHED
+    assert heartbeat_error(group(), heartbeat("dora2", 0, instance_id="d-1"), 4) is E.NONE
+
+
+def test_only_a_join_finds_a_group_that_does_not_exist() -> None:
+    assert heartbeat_error(StoredGroup(), heartbeat("anna", 0), 4) is E.NONE
+    assert heartbeat_error(StoredGroup(), heartbeat("anna", 5), 4) is E.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "partitions", "expected"),
+    [
+        ("anna", 5, (0, 9), E.NONE),
+        ("anna", 6, (0,), E.STALE_MEMBER_EPOCH),
+        ("anna", 4, (0, 1), E.NONE),
+        ("anna", 3, (0,), E.NONE),
+        ("anna", 3, (0, 1), E.STALE_MEMBER_EPOCH),
+        ("anna", 1, (0,), E.STALE_MEMBER_EPOCH),
+        ("anna", 4, (9,), E.STALE_MEMBER_EPOCH),
+        ("carla", 6, (0,), E.ILLEGAL_GENERATION),
+        ("dora", 3, (2,), E.STALE_MEMBER_EPOCH),
+        ("ben", 5, (0,), E.UNKNOWN_MEMBER_ID),
+        ("", -1, (0,), E.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_the_error_of_a_commit(member_id: str, epoch: int, partitions: tuple[int, ...], expected: E) -> None:
+    commit = c.OffsetCommit(
+        group_id="g", at_ms=0, member_id=member_id, generation_id=epoch, offsets=offsets(*partitions)
+    )
+    assert commit_error(group(), commit) is expected
+
+
+def test_an_empty_group_takes_commits_from_outside_and_none_of_a_former_member() -> None:
+    empty = StoredGroup(is_consumer=True)
+    outside = c.OffsetCommit(group_id="g", at_ms=0, member_id="anything", generation_id=-1, offsets=offsets(0))
+    former = c.OffsetCommit(group_id="g", at_ms=0, member_id="anna", generation_id=5, offsets=offsets(0))
+    assert (commit_error(empty, outside), commit_error(empty, former)) == (E.NONE, E.UNKNOWN_MEMBER_ID)
+
+
+def test_a_transaction_need_not_name_a_member_and_an_old_client_gets_an_old_error() -> None:
+    nameless = c.TxnOffsetCommit(group_id="g", at_ms=0, producer_id=1, offsets=offsets(0))
+    stale = c.TxnOffsetCommit(
+        group_id="g", at_ms=0, producer_id=1, member_id="anna", generation_id=9, offsets=offsets(0)
+    )
+    assert (commit_error(group(), nameless), commit_error(group(), stale)) == (E.NONE, E.ILLEGAL_GENERATION)
+
+
+def test_an_old_version_of_the_commit_is_for_members_of_the_classic_protocol() -> None:
+    old = c.OffsetCommit(
+        group_id="g",
+        at_ms=0,
+        member_id="anna",
+        generation_id=5,
+        offsets=offsets(0),
+        supports_group_id_not_found=False,
+    )
+    assert commit_error(group(), old) is E.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "expected"),
+    [(None, -1, E.NONE), ("anna", 5, E.NONE), ("anna", 4, E.STALE_MEMBER_EPOCH), ("ben", 5, E.UNKNOWN_MEMBER_ID)],
+)
+def test_the_error_of_a_fetch(member_id: str | None, epoch: int, expected: E) -> None:
+    fetch = c.OffsetFetch(group_id="g", at_ms=0, partitions=None, member_id=member_id, member_epoch=epoch)
+    assert fetch_error(group(), fetch) is expected

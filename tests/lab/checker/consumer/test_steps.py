@@ -1,0 +1,134 @@
+"""The second fold of groups of the consumer protocol, and the invariants of their stored events."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration.events import GroupUpgraded
+from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
+from regroup.coordinator.events import CoordinatorLoaded, Event, MemberLeft
+from regroup.coordinator.evolve import fold
+from regroup.coordinator.group import Group
+from regroup.lab.checker.consumer.steps import step_violations
+from regroup.lab.checker.consumer.stored_group import StoredGroup
+
+S = ReconciliationState
+PROFILE = ConsumerProfile(rebalance_timeout_ms=5_000, session_timeout_ms=10_000, subscribed_topics=("orders",))
+
+
+def subscribed(member_id: str, **fields: Any) -> ce.MemberSubscribed:
+    return ce.MemberSubscribed(at_ms=0, member_id=member_id, profile=replace(PROFILE, **fields))
+
+
+def target(epoch: int, **shares: tuple[int, ...]) -> ce.TargetAssigned:
+    targets = {member_id: {"t": share} for member_id, share in shares.items()}
+    return ce.TargetAssigned(at_ms=0, assignment_epoch=epoch, assigned_at_ms=0, targets=targets)
+
+
+def bumped(epoch: int) -> ce.GroupEpochBumped:
+    return ce.GroupEpochBumped(at_ms=0, group_epoch=epoch)
+
+
+def step(
+    member_id: str, previous: int, epoch: int, state: S, assigned: dict[int, int], pending: dict[int, int] | None = None
+) -> ce.MemberReconciled:
+    return ce.MemberReconciled(
+        at_ms=7,
+        member_id=member_id,
+        state=state,
+        epoch=epoch,
+        previous_epoch=previous,
+        assigned={"t": assigned} if assigned else {},
+        pending_revocation={"t": pending} if pending else {},
+        revocation_deadline_ms=5_007 if pending else None,
+    )
+
+
+ANNA_HAS_ALL = (
+    ce.ConsumerGroupCreated(at_ms=0),
+    subscribed("anna", instance_id="a-1"),
+    bumped(2),
+    target(2, anna=(0, 1, 2)),
+    step("anna", 0, 2, S.STABLE, {0: 2, 1: 2, 2: 2}),
+    subscribed("ben"),
+    bumped(3),
+    target(3, anna=(0,), ben=(1, 2)),
+)
+"""Anna has three partitions, and the target gives two of them to ben."""
+HISTORY = (
+    *ANNA_HAS_ALL,
+    step("ben", 0, 3, S.UNRELEASED_PARTITIONS, {}),
+    step("anna", 2, 2, S.UNREVOKED_PARTITIONS, {0: 2}, {1: 2, 2: 2}),
+    CoordinatorLoaded(at_ms=8, subscribed_topics=()),
+    ce.StaticMemberAway(at_ms=9, member_id="anna"),
+    step("ben", 3, 3, S.STABLE, {1: 3, 2: 3}),
+    ce.StaticConsumerReplaced(at_ms=10, instance_id="a-1", member_id="anna2", replaced_member_id="anna"),
+    step("anna2", 0, 3, S.STABLE, {0: 0}),
+    MemberLeft(at_ms=11, member_id="ben"),
+    bumped(4),
+)
+
+
+def stored(events: tuple[Event, ...]) -> StoredGroup:
+    group = StoredGroup()
+    for event in events:
+        group.apply(event)
+    return group
+
+
+@pytest.mark.parametrize("count", range(1, len(HISTORY) + 1))
+def test_both_folds_give_the_same_group_after_each_event(count: int) -> None:
+    events = HISTORY[:count]
+    assert list(stored(events).differences(fold(Group(group_id="g"), events).consumer)) == []
+    assert [found for at in range(count) for found in step_violations(stored(events[:at]), events[at])] == []
+
+
+def test_both_folds_give_the_same_group_after_an_upgrade() -> None:
+    classic = ClassicMetadata(session_timeout_ms=9_000, supported_protocols=())
+    upgraded = GroupUpgraded(
+        at_ms=0, group_epoch=5, profiles={"anna": replace(PROFILE, classic=classic)}, targets={"anna": {"t": (0, 1)}}
+    )
+    assert list(stored((upgraded,)).differences(fold(Group(group_id="g"), (upgraded,)).consumer)) == []
+
+
+def test_another_result_of_the_products_fold_is_found() -> None:
+    right = fold(Group(group_id="g"), ANNA_HAS_ALL).consumer
+    assert right is not None
+    anna = right.members["anna"]
+    wrong = {
+        "the epochs of the group and of its target": replace(right, assignment_epoch=2),
+        "the target": replace(right, targets={"anna": {"t": (0, 1)}}),
+        "the members": replace(right, members={"anna": anna}),
+        "member anna": replace(right, members=right.members | {"anna": replace(anna, epoch=1)}),
+    }
+    for expected, group in wrong.items():
+        assert list(stored(ANNA_HAS_ALL).differences(group)) == [expected]
+    assert list(stored(ANNA_HAS_ALL).differences(None)) == ["the kind of the group"]
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        (step("anna", 2, 3, S.STABLE, {0: 2, 1: 2}), "A step of a member keeps only partitions of the target"),
+        (step("ben", 0, 3, S.STABLE, {1: 3, 2: 3}), "A step of a member takes a partition only if"),
+        (step("ben", 0, 2, S.UNRELEASED_PARTITIONS, {}), "A step of a member keeps its epoch while"),
+        (step("anna", 1, 3, S.STABLE, {0: 2}), "A step of a member keeps its epoch while"),
+        (step("anna", 2, 3, S.STABLE, {0: 3}), "A partition that a member keeps has the epoch"),
+        (step("anna", 2, 3, S.UNRELEASED_PARTITIONS, {0: 2}), "A member waits for partitions only if"),
+        (step("ben", 0, 3, S.STABLE, {}), "A member waits for partitions only if"),
+        (bumped(5), "The group epoch grows by one at a time"),
+        (target(2, anna=(0,)), "The group epoch grows by one at a time"),
+    ],
+)
+def test_an_event_that_breaks_a_rule_is_found(event: Event, sentence: str) -> None:
+    found = [sentence for sentence, _ in step_violations(stored(ANNA_HAS_ALL), event)]
+    assert [each for each in found if each.startswith(sentence)], found
+
+
+def test_a_member_that_gets_back_what_it_gave_up_has_got_it_now() -> None:
+    """The target has turned back while the member gave the partition up: it is assigned once more."""
+    turned = (*HISTORY[:10], bumped(4), target(4, anna=(0, 1, 2), ben=()))
+    assert step_violations(stored(turned), step("anna", 2, 4, S.STABLE, {0: 2, 1: 4, 2: 4})) == []
+    assert step_violations(stored(turned), step("anna", 2, 4, S.STABLE, {0: 2, 1: 2, 2: 2}))

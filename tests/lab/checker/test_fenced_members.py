@@ -1,0 +1,49 @@
+"""A member that has heard that it is fenced commits and processes nothing until it has joined again."""
+
+import pytest
+
+from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING, FencedMembers
+from regroup.members.runtime.notes import RequestRefused
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest
+
+COMMIT = OffsetCommitRequest(group_id="g", topics=[])
+HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=1)
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+def fenced(error: str = "FENCED_MEMBER_EPOCH", api: str = "ConsumerGroupHeartbeat") -> FencedMembers:
+    members = FencedMembers()
+    members.on_note("ben", RequestRefused(api, error))
+    return members
+
+
+def test_a_commit_of_a_fenced_member_is_found_and_its_heartbeat_is_not() -> None:
+    members = fenced()
+    assert members.on_request("ben", HEARTBEAT) is None
+    assert members.on_request("anna", COMMIT) is None
+    found = members.on_request("ben", COMMIT)
+    assert found is not None
+    assert found.sentence == FENCED_COMMITS_NOTHING
+
+
+def test_the_batch_in_hand_is_completed_and_no_other_one() -> None:
+    members = fenced("UNKNOWN_MEMBER_ID")
+    assert [members.on_record("ben", ORDERS_0, at_ms) for at_ms in (5, 5)] == [None, None]
+    found = members.on_record("ben", ORDERS_0, 6)
+    assert found is not None
+    assert found.sentence == FENCED_PROCESSES_NOTHING
+
+
+def test_a_join_begins_a_new_life() -> None:
+    members = fenced()
+    members.on_new_life("ben")
+    assert members.on_request("ben", COMMIT) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "api"), [("STALE_MEMBER_EPOCH", "OffsetCommit"), ("NOT_COORDINATOR", "ConsumerGroupHeartbeat")]
+)
+def test_other_refusals_fence_no_member(error: str, api: str) -> None:
+    assert fenced(error, api).on_request("ben", COMMIT) is None

@@ -1,0 +1,143 @@
+"""What a run of a campaign costs, for both protocols of groups. No test needs Spark."""
+
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+import pytest
+
+from regroup.lab.plan.steps import Pauses
+from regroup.lab.simulation.run import play
+from regroup.pipeline.campaign.grid import Campaign, read_campaign
+from regroup.pipeline.campaign.measures import convergences_ms, has_stable_member, measures_of, ownerless_ms
+from regroup.pipeline.campaign.runner import require_stable
+from regroup.pipeline.campaign.scenarios import PROTOCOLS, SCENARIOS, disturbances_ms, parse_options
+
+SMALL = {"members": 2, "partitions": 4, "between_ms": 60_000}
+
+
+def test_the_time_without_an_owner_is_counted_from_a_moment_on() -> None:
+    unowned = {1_000: 0, 5_000: 3, 8_000: 1, 9_000: 0}
+    assert ownerless_ms(unowned, 0, 20_000) == 3 * 3_000 + 1_000
+    assert ownerless_ms(unowned, 7_000, 20_000) == 3 * 1_000 + 1_000
+    assert ownerless_ms({5_000: 2}, 0, 9_000) == 2 * 4_000
+
+
+def test_a_group_has_converged_with_the_last_change_of_an_owner_before_the_next_disturbance() -> None:
+    unowned = {1_000: 0, 30_500: 1, 42_000: 0, 91_000: 0}
+    assert [*convergences_ms([30_000, 60_000, 90_000], unowned)] == [12_000, 0, 1_000]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_member_that_leaves_and_returns_disturbs_its_group_once(protocol: str) -> None:
+    options = {**SMALL, "protocol": protocol, "graceful": True}
+    assert len(disturbances_ms(SCENARIOS["rolling-restart"](parse_options(options), 1))) == 2
+    assert len(disturbances_ms(SCENARIOS["scale-out"](parse_options(options), 1))) == 2
+    assert len(disturbances_ms(SCENARIOS["slow-member"](parse_options(options), 1))) == 2
+    assert len(disturbances_ms(SCENARIOS["topic-growth"](parse_options(options), 1))) == 1
+
+
+def test_members_whose_heartbeats_are_out_of_step_have_paused_before_anything_happened() -> None:
+    plan = SCENARIOS["scale-out"](parse_options({**SMALL, "out_of_step": True, "joins": 1}), 1)
+    pauses = [each for each in plan.steps if isinstance(each.step, Pauses)]
+    assert [each.trigger.delay_ms for each in pauses] == [18_000, 18_000]
+    assert all(3_000 <= each.step.duration_ms < 6_000 for each in pauses if isinstance(each.step, Pauses))
+    assert len(disturbances_ms(plan)) == 1
+
+
+@pytest.mark.parametrize(
+    ("protocol", "assignor", "is_static"),
+    [("eager", "range", False), ("cooperative", "cooperative-sticky", False), ("static", "cooperative-sticky", True)],
+)
+def test_a_protocol_of_classic_members_decides_their_assignor_and_instance_ids(
+    protocol: str, assignor: str, is_static: bool
+) -> None:
+    plan = SCENARIOS["crashes"](parse_options({**SMALL, "protocol": protocol}), 1)
+    for member in plan.members.values():
+        assert (member.protocol, member.assignors, member.instance_id is not None) == (
+            "classic",
+            (assignor,),
+            is_static,
+        )
+        assert (member.session_timeout_ms, member.heartbeat_interval_ms) == (45_000, 3_000)
+
+
+@pytest.mark.parametrize(("protocol", "is_static"), [("consumer", False), ("static-consumer", True)])
+def test_members_of_the_consumer_protocol_have_the_timeouts_of_the_broker(protocol: str, is_static: bool) -> None:
+    def settings(**options: int) -> tuple[str | int, ...]:
+        plan = SCENARIOS["crashes"](parse_options({**SMALL, "protocol": protocol, **options}), 1)
+        for member in plan.members.values():
+            assert (member.protocol, member.instance_id is not None) == ("consumer", is_static)
+        return tuple(plan.settings[f"group.consumer.{each}.ms"] for each in ("session.timeout", "heartbeat.interval"))
+
+    assert settings() == (45_000, 5_000)
+    assert settings(session_timeout_ms=12_000) == (12_000, 4_000)
+    assert settings(heartbeat_interval_ms=3_000) == (45_000, 3_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"protocol": "kip-848"}, "unknown protocol 'kip-848'; protocols: classic, eager"),
+        ({"protocol": "eager", "assignor": "sticky"}, "the protocol eager decides the option assignor"),
+        ({"protocol": "static", "static": False}, "the protocol static decides the option static"),
+        ({"protocol": "consumer", "assignor": "range"}, "the protocol consumer decides the option assignor"),
+    ],
+)
+def test_an_unknown_protocol_and_an_option_that_it_decides_are_refused(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_options(options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+def test_a_crash_costs_the_partitions_of_the_member_until_its_session_ends(protocol: str) -> None:
+    options = parse_options({**SMALL, "protocol": protocol, "crashes": 1, "session_timeout_ms": 12_000})
+    outcome = require_stable(play(SCENARIOS["crashes"](options, 1)))
+    assert not outcome.verdict.violations
+    assert has_stable_member(outcome) == (protocol == "consumer")
+    measures = measures_of(outcome)
+    assert measures.disturbances == 1
+    assert (measures.reconciliations > 0) == (protocol == "consumer")
+    # Two partitions for at least 12 s since the last heartbeat, and until the next owner has heard of them.
+    assert 2 * 8 < measures.disturbed_ownerless_s < 2 * 20
+    assert 8 < measures.convergence_s < 20
+    unowned = outcome.verdict.unowned_partitions
+    assert ownerless_ms(unowned, 0, outcome.ended_ms) / 1000 == pytest.approx(outcome.verdict.counts.ownerless_s)
+
+
+PLANS = Path(__file__).parents[3] / "pipeline" / "plans"
+
+
+def means(campaign: Campaign, seeds: int, measure: str) -> dict[tuple[object, ...], float]:
+    """The mean of a measure over the first seeds of each cell, by the values of its options."""
+    found: dict[tuple[object, ...], list[float]] = {}
+    for run in campaign.runs(0, seeds * len(campaign.cells)):
+        outcome = play(campaign.plan(run))
+        assert not outcome.verdict.violations
+        found.setdefault(tuple(run.cell.values()), []).append(getattr(measures_of(outcome), measure))
+    return {cell: fmean(values) for cell, values in found.items()}
+
+
+@pytest.mark.slow
+def test_eager_members_lose_little_only_as_long_as_their_heartbeats_are_in_step() -> None:
+    """The small finding of docs/pipeline.md, with fewer seeds."""
+    found = means(read_campaign(PLANS / "protocols-out-of-step.yaml"), 6, "disturbed_ownerless_s")
+    assert found["eager", False] < 1
+    assert found["eager", True] > 2 * found["consumer", True]
+    assert found["consumer", True] < found["cooperative", True] < 10
+
+
+@pytest.mark.slow
+def test_a_crash_and_a_slow_member_cost_what_the_finding_says() -> None:
+    """Two rows of the tables in docs/pipeline.md, with fewer seeds."""
+    campaign = read_campaign(PLANS / "protocols.yaml")
+    grid = campaign.grid | {"scenario": ["crashes", "slow-member"]}
+    found = means(msgspec.structs.replace(campaign, grid=grid), 3, "disturbed_ownerless_s")
+    assert found["eager", "crashes"] > 4 * found["consumer", "crashes"]
+    assert found["static", "crashes"] == pytest.approx(40, abs=1)
+    assert found["consumer", "crashes"] == pytest.approx(found["cooperative", "crashes"], abs=20)
+    assert found["static-consumer", "crashes"] > 4 * found["static", "crashes"]
+    assert found["eager", "slow-member"] > 20 * found["consumer", "slow-member"]
