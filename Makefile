@@ -72,7 +72,7 @@ conformance-kafka: install  ## start Apache Kafka with all settings that its sto
 	$(BIN)/python -m tests.conformance.full_run kafka
 
 bench: install  ## measure speed, beside others in the same run; see benchmarks/README.md (ten minutes)
-	@for what in heartbeats beside_kafka to_stable store history memory request_limits lab mqtt pipeline testing fault_rules recording page; do \
+	@for what in heartbeats beside_kafka to_stable store history pure/memory request_limits lab mqtt pipeline testing fault_rules recording page; do \
 		echo; echo "== $$what"; $(BIN)/python benchmarks/$$what.py || exit 1; done
 
 clean:  ## remove what was made

@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from process_cpu import tree_cpu_s
-from servers import FOLDER, Server, Unavailable, compile_client, running_server
+from harness.process_cpu import tree_cpu_s
+from harness.servers import ROOT, Server, Unavailable, compile_client, running_server
 
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.errors import ErrorCode
@@ -322,7 +322,7 @@ def main() -> None:
         try:
             client = compile_client(folder, "load")
             servers = {
-                name: stack.enter_context(running_server(command, cwd=FOLDER.parent))
+                name: stack.enter_context(running_server(command, cwd=ROOT))
                 for name, command in server_commands(folder).items()
             }
             asyncio.run(measure_all(client, servers, folder, options))

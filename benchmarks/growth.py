@@ -26,7 +26,7 @@ from statistics import median
 from typing import Any, Final, TypeAlias
 
 from beside_kafka import PLACEHOLDER, TOPIC, frame_of, packed, places_of, resident_mib, run_client, with_length
-from servers import FOLDER, Server, Unavailable, compile_client, regroup_command, running_server
+from harness.servers import ROOT, Server, Unavailable, compile_client, regroup_command, running_server
 
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.messages.offsets import (
@@ -175,7 +175,7 @@ def measure_sizes(name: str, make_file: MakeFile, client: Path, folder: Path, op
     with ExitStack() as stack:
         servers, files = [], []
         for size in SIZES:
-            server = running_server(command(folder / f"{name}-{size}.db", options.durability), cwd=FOLDER.parent)
+            server = running_server(command(folder / f"{name}-{size}.db", options.durability), cwd=ROOT)
             servers.append(stack.enter_context(server))
             files.append(folder / f"{name}-{size}.requests")
             files[-1].write_bytes(asyncio.run(make_file(servers[-1], size)))
@@ -188,7 +188,7 @@ def measure_events(client: Path, stores: Sequence[Path], folder: Path, options: 
     with ExitStack() as stack:
         servers, files = [], []
         for store in stores:
-            servers.append(stack.enter_context(running_server(command(store, options.durability), cwd=FOLDER.parent)))
+            servers.append(stack.enter_context(running_server(command(store, options.durability), cwd=ROOT)))
             files.append(folder / f"{store.name}.requests")
             files[-1].write_bytes(asyncio.run(groups_file(servers[-1], STORED_GROUPS)))
         asyncio.run(measure_commits(f"events 0 {options.events:,}", client, servers, files, options))

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from servers import Server, Unavailable, compile_client, running_server, server_commands
+from harness.servers import Server, Unavailable, compile_client, running_server, server_commands
 
 LOADS = ((1, 1), (1, 16), (1, 100), (64, 16))
 """The loads to measure: the number of connections, and of heartbeats in flight on each of them."""

@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import NamedTuple
 
+from harness.process_cpu import tree_cpu_s
 from msgspec.structs import replace
 from peers.pipelines import duckdb_bronze, duckdb_tables, plain_bronze, plain_tables, read_rows_only
-from process_cpu import tree_cpu_s
 from pure.owned_history import copies, owned_history, topic_record
 from pyspark.sql import SparkSession
 

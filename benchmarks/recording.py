@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from servers import Server, running_server
+from harness.servers import Server, running_server
 
 from regroup.protocol.frames import decode_response, encode_request
 from regroup.protocol.header import RequestHeader

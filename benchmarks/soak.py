@@ -39,7 +39,7 @@ from beside_kafka import (
     request_of,
     resident_mib,
 )
-from servers import FOLDER, Server, Unavailable, regroup_command, running_server
+from harness.servers import ROOT, Server, Unavailable, regroup_command, running_server
 
 from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.messages.group import (
@@ -291,10 +291,7 @@ def main() -> None:
             for which in ("all", "keep")
         }
         commands["keep"] += ["--keep", options.keep]
-        servers = {
-            which: stack.enter_context(running_server(command, cwd=FOLDER.parent))
-            for which, command in commands.items()
-        }
+        servers = {which: stack.enter_context(running_server(command, cwd=ROOT)) for which, command in commands.items()}
         holds = asyncio.run(soak(servers, folder, options))
     sys.exit(0 if holds else 1)
 

@@ -28,8 +28,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from group_members.classic import ClassicGroup, ClassicMember
 from group_members.consumer import TOPICS, ConsumerGroup, ConsumerMember, SharedConnection
-from process_cpu import tree_cpu_s
-from servers import FOLDER, Server, Unavailable, regroup_command, running_server
+from harness.process_cpu import tree_cpu_s
+from harness.servers import ROOT, Server, Unavailable, regroup_command, running_server
 
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
@@ -219,7 +219,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         try:
             servers = {
-                name: stack.enter_context(running_server(command, cwd=FOLDER.parent))
+                name: stack.enter_context(running_server(command, cwd=ROOT))
                 for name, command in server_commands(Path(name), alone=options.alone).items()
             }
             asyncio.run(measure_all(servers, options))

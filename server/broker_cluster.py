@@ -10,12 +10,10 @@ cluster = await BrokerCluster.start(partial(open_store, "groups.db"), options)
 await cluster.close()
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from typing import Self, TypeAlias
 from uuid import UUID, uuid4
 
@@ -31,10 +29,12 @@ from regroup.server.broker import Broker, ListenFunction
 from regroup.server.clock import Clock
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
-from regroup.server.cluster.loading import StoredClusterState, load_cluster_state
+from regroup.server.cluster.loading import StoredClusterState
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.history.opening import StoreReopening, open_history
 from regroup.server.history.upkeep import HistoryUpkeep
+from regroup.server.leadership import ShardLeadership
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
@@ -45,12 +45,7 @@ from regroup.server.recording.writer import RecordingWriter
 from regroup.server.refusals.notices import RefusalNotices
 from regroup.server.releases import Release, newest_release
 from regroup.server.settings import BrokerSettings, describe_settings
-from regroup.server.store_checks import (
-    check_new_epoch,
-    check_reopened_cluster,
-    check_reopened_position,
-    warn_of_time_gap,
-)
+from regroup.server.store_checks import warn_of_time_gap
 from regroup.storage.errors import StoreError, StoreFailed, StoreLost
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
@@ -63,9 +58,6 @@ StoreFactory: TypeAlias = Callable[[], Awaitable[EventStore]]
 
 DEFAULT_SNAPSHOT_INTERVAL_RECORDS = 50_000
 """The default number of records between two snapshots."""
-INITIAL_REOPEN_DELAY_S = 0.5
-"""Delay before a failed store is opened again; it doubles with every failed attempt."""
-MAX_REOPEN_DELAY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,19 +135,8 @@ class BrokerCluster:
         open_store = open_store or MemoryStore().open
         options = options or ClusterOptions()
         environment = environment or ClusterEnvironment()
-        store = await open_store()
-        time_gap_ms = 0
-        try:
-            async for record in store.read(after=max(store.last_position - 1, store.trimmed_through)):
-                time_gap_ms = environment.clock() - record.at_ms
-                environment.clock.advance_to(record.at_ms)
-            stored = await load_cluster_state(store, environment.new_uuid)
-            coordinator_epoch = await store.next_coordinator_epoch()
-            check_new_epoch(coordinator_epoch, (await store.heads()).values())
-        except BaseException:
-            await store.close()
-            raise
-        cluster = cls(reopen_store or open_store, options, environment, store, stored, coordinator_epoch)
+        store, stored, epoch, time_gap_ms = await open_history(open_store, environment.clock, environment.new_uuid)
+        cluster = cls(reopen_store or open_store, options, environment, store, stored, epoch)
         try:
             await cluster._start()
         except BaseException:
@@ -215,8 +196,8 @@ class BrokerCluster:
                 self.recorder, lambda: self.store, self.state.now_ms, max_bytes=options.record_max_bytes
             )
         self.brokers = [self._new_broker(node_id, environment) for node_id in range(options.brokers)]
-        self._open_store = open_store
-        self._moving = asyncio.Lock()
+        self._reopening = StoreReopening(self, open_store)
+        self._leadership = ShardLeadership(self.state, self.router, self.journal, self.brokers, lambda: self.store)
         self._log = get_logger("broker-cluster")
         self.last_snapshot_position = 0
         """Position of the last snapshot that this cluster has taken; 0 before the first."""
@@ -229,7 +210,6 @@ class BrokerCluster:
             keep_ms=options.keep_ms,
         )
         self._is_closing = False
-        self._reopen_task: asyncio.Task[None] | None = None
         self.journal.on_failure(self._on_store_failure)
 
     def _new_broker(self, node_id: int, environment: ClusterEnvironment) -> Broker:
@@ -296,9 +276,7 @@ class BrokerCluster:
     async def _stop_brokers(self) -> None:
         self._is_closing = True
         await self._upkeep.stop()
-        if self._reopen_task is not None:
-            self._reopen_task.cancel()
-            await asyncio.gather(self._reopen_task, return_exceptions=True)
+        await self._reopening.stop()
         self.transactions.stop()
         self.router.stop()
         for broker in self.brokers:
@@ -384,26 +362,14 @@ class BrokerCluster:
 
         Raises StoreError if the store has failed.
         """
-        async with self._moving:
-            if node_id in self.state.nodes:
-                coordinator_epoch = await self.store.next_coordinator_epoch()
-                del self.state.nodes[node_id]
-                moved = self._stop_moved_shards(coordinator_epoch)
-                await self.brokers[node_id].close()
-                await self._start_shards(moved)
-                self._log.info("broker-stopped", broker=node_id)
+        await self._leadership.stop_broker(node_id)
 
     async def start_broker(self, node_id: int) -> None:
         """Start a stopped broker on its address: it leads its partitions again and loads its groups.
 
         Raises StoreError if the store has failed, or OSError if the port is in use by now.
         """
-        async with self._moving:
-            if node_id not in self.state.nodes:
-                coordinator_epoch = await self.store.next_coordinator_epoch()
-                await self.brokers[node_id].start()
-                await self._start_shards(self._stop_moved_shards(coordinator_epoch))
-                self._log.info("broker-started", broker=node_id)
+        await self._leadership.start_broker(node_id)
 
     async def move_coordinator(self, group_id: str, node_id: int) -> None:
         """Let this broker lead the shard of the group, as after a preferred leader election in Kafka.
@@ -411,10 +377,7 @@ class BrokerCluster:
         The other groups of the shard move with it, and so do the partitions of topics that belong to it. Raises
         StoreError if the store has failed.
         """
-        async with self._moving:
-            coordinator_epoch = await self.store.next_coordinator_epoch()
-            self.state.prefer_leader(self.router.shard_of(group_id), node_id)
-            await self._start_shards(self._stop_moved_shards(coordinator_epoch))
+        await self._leadership.move(self.router.shard_of(group_id), node_id)
 
     def begin_load(self, group_id: str) -> None:
         """Let the coordinator of the group begin to load its groups. Until `finish_load` requests are answered as in
@@ -423,20 +386,7 @@ class BrokerCluster:
 
     async def finish_load(self, group_id: str) -> None:
         """End the load that `begin_load` began. Raises StoreError if the store has failed."""
-        async with self._moving:
-            await self._start_shards([self.router.shard_of(group_id)])
-
-    def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:
-        """Stop the coordinators of the shards that have a new leader, and set that leader's epoch. Returns these
-        shards."""
-        moved = self.router.stop_moved_shards()
-        for shard in moved:
-            self.state.bump_leader_epoch(shard, coordinator_epoch - 1)
-        return moved
-
-    async def _start_shards(self, shards: list[int]) -> None:
-        await self.journal.wait_until_durable(self.journal.last_position)
-        await self.router.start_shards(shards)
+        await self._leadership.load(self.router.shard_of(group_id))
 
     # Snapshots
 
@@ -459,38 +409,7 @@ class BrokerCluster:
     # A store that fails
 
     def _on_store_failure(self, error: StoreError) -> None:
-        """Start the task that reopens the store, unless it runs already or the cluster is closing."""
+        """Open the store again, unless the cluster is closing."""
         self.is_consistent = False
-        if not self._is_closing and (self._reopen_task is None or self._reopen_task.done()):
-            self._reopen_task = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
-
-    async def _reopen(self) -> None:
-        with suppress(StoreError):
-            await self.store.close()
-        delay_s = INITIAL_REOPEN_DELAY_S
-        for attempt in count(1):
-            await asyncio.sleep(delay_s)
-            try:
-                self.store = await self._open_store()
-                check_reopened_position(self.store.last_position, acknowledged=self.journal.durable_position)
-                stored = await load_cluster_state(self.store, self.state.new_uuid)
-                check_reopened_cluster(stored.cluster_id, expected=self.state.cluster_id)
-                coordinator_epoch = await self.store.next_coordinator_epoch()
-                self.journal.reopen(self.store)
-                self.state.reload(stored, coordinator_epoch)
-                await self.router.start()
-                self.transactions.start()
-                if self.journal.failure:
-                    raise self.journal.failure
-            except Exception as error:  # noqa: BLE001  # whatever it is, the next attempt may succeed
-                delay_s = min(2 * delay_s, MAX_REOPEN_DELAY_S)
-                if attempt.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …: a disk may stay full for days
-                    trace = None if isinstance(error, StoreError) else error
-                    self._log.warning("store-still-fails", tries=attempt, error=str(error), exc_info=trace)
-                self.journal.fail(error if isinstance(error, StoreError) else StoreFailed(repr(error)))
-                with suppress(StoreError):
-                    await self.store.close()
-            else:
-                self.is_consistent = True
-                self._log.info("store-reopened", position=self.store.last_position)
-                return
+        if not self._is_closing:
+            self._reopening.start()

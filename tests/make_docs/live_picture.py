@@ -13,7 +13,7 @@ from tests.browser import opened_page
 from tests.control.conftest import Control, Port
 from tests.make_docs.blocks import ROOT
 
-FILE: Final = ROOT / "docs" / "live.png"
+FILE: Final = ROOT / "docs" / "pictures" / "live.png"
 SIZE: Final = {"width": 1200, "height": 760}
 MAX_BYTES: Final = 160_000
 

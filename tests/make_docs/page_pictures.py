@@ -31,8 +31,12 @@ class PagePicture(NamedTuple):
 
 
 PAGE_PICTURES: Final = (
-    PagePicture(ROOT / "docs" / "page.png", ("slow-member-delays-the-rebalance",), "sequence", 24, "light"),
-    PagePicture(ROOT / "docs" / "page-compare.png", ("eager-pause", "cooperative-pause"), "compare", 27, "dark"),
+    PagePicture(
+        ROOT / "docs" / "pictures" / "page.png", ("slow-member-delays-the-rebalance",), "sequence", 24, "light"
+    ),
+    PagePicture(
+        ROOT / "docs" / "pictures" / "page-compare.png", ("eager-pause", "cooperative-pause"), "compare", 27, "dark"
+    ),
 )
 
 

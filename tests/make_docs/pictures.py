@@ -1,5 +1,4 @@
-"""The pictures of documents that are drawn import asyncio
-from simulations."""
+"""The pictures of documents that are drawn from simulations."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,5 +19,5 @@ def rebalance() -> str:
     return svg_picture(asyncio.run(read_timelines(store, ["lab"]))["lab"])
 
 
-PICTURES: dict[Path, Callable[[], str]] = {ROOT / "docs" / "rebalance.svg": rebalance}
+PICTURES: dict[Path, Callable[[], str]] = {ROOT / "docs" / "pictures" / "rebalance.svg": rebalance}
 """The functions that draw them."""

@@ -46,7 +46,7 @@ class FailingStore(MemoryStore):
 @pytest.fixture
 def short_reopen_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("INITIAL_REOPEN_DELAY_S", "MAX_REOPEN_DELAY_S"):
-        monkeypatch.setattr(f"regroup.server.broker_cluster.{name}", 0.01)
+        monkeypatch.setattr(f"regroup.server.history.opening.{name}", 0.01)
 
 
 async def start_cluster(store: FailingStore) -> BrokerCluster:

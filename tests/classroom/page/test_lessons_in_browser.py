@@ -10,7 +10,7 @@ pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 from tests.classroom.lessons.files import small_text
 from tests.classroom.page.conftest import CHROMIUM, IN_BROWSER, OpenPage, until
 from tests.classroom.page.test_reading_the_page import MISSING_GLYPHS, PHONE, axe_source, faults
-from tests.cli.classroom.lesson_page.served import ServedLessons, serve_lessons
+from tests.cli.classroom.served import ServedPage, served_page
 
 pytestmark = IN_BROWSER
 LESSON_READY = "document.documentElement.dataset.lesson === 'replay'"
@@ -18,7 +18,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLessons]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     if not CHROMIUM:
         pytest.skip("there is no chromium on the PATH: apt-get install chromium fonts-noto-cjk")
     folder = tmp_path_factory.mktemp("lessons")
@@ -26,11 +26,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLessons]:
     own.write_text(small_text(("title: {en: Small, zh: 小}", f"title: '{HOSTILE}'")), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
-        with serve_lessons(own) as lessons:
+        with served_page("lessons", "lesson", own, "--page") as lessons:
             yield lessons
 
 
-def address(served: ServedLessons, query: str) -> str:
+def address(served: ServedPage, query: str) -> str:
     return f"{served.address.partition('?')[0]}?{query}"
 
 
@@ -51,7 +51,7 @@ async def tab_to(page: Page, selector: str, key: str = "Tab") -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
-async def test_a_whole_lesson_is_taken_by_keyboard(served: ServedLessons, open_page: OpenPage, language: str) -> None:
+async def test_a_whole_lesson_is_taken_by_keyboard(served: ServedPage, open_page: OpenPage, language: str) -> None:
     page = await open_page(address(served, f"language={language}"))
     await tab_to(page, ".lessons li:nth-child(9) a")
     await page.keyboard.press("Enter")
@@ -97,7 +97,7 @@ async def test_a_whole_lesson_is_taken_by_keyboard(served: ServedLessons, open_p
 
 
 @pytest.mark.slow
-async def test_the_other_language_keeps_the_answer_and_the_moment(served: ServedLessons, open_page: OpenPage) -> None:
+async def test_the_other_language_keeps_the_answer_and_the_moment(served: ServedPage, open_page: OpenPage) -> None:
     page = await open_page(address(served, "lesson=1"))
     await page.get_by_label("Your answer").fill("6")
     await page.get_by_role("button", name="Answer", exact=True).click()
@@ -113,7 +113,7 @@ async def test_the_other_language_keeps_the_answer_and_the_moment(served: Served
 
 
 @pytest.mark.slow
-async def test_a_refusal_is_said_and_the_form_stays(served: ServedLessons, open_page: OpenPage) -> None:
+async def test_a_refusal_is_said_and_the_form_stays(served: ServedPage, open_page: OpenPage) -> None:
     page = await open_page(address(served, "lesson=own"))
     await page.get_by_role("button", name="Skip").click()
     await until(page, LESSON_READY)
@@ -126,7 +126,7 @@ async def test_a_refusal_is_said_and_the_form_stays(served: ServedLessons, open_
 
 @pytest.mark.slow
 async def test_a_slip_is_answered_with_the_form_that_is_expected_and_no_error(
-    served: ServedLessons, open_page: OpenPage
+    served: ServedPage, open_page: OpenPage
 ) -> None:
     """`open_page` fails a test in which the console has an error, as it has for any answer of 400."""
     page = await open_page(address(served, "lesson=1"))
@@ -144,7 +144,7 @@ async def test_a_slip_is_answered_with_the_form_that_is_expected_and_no_error(
 
 
 @pytest.mark.slow
-async def test_a_hostile_title_is_shown_as_text(served: ServedLessons, open_page: OpenPage) -> None:
+async def test_a_hostile_title_is_shown_as_text(served: ServedPage, open_page: OpenPage) -> None:
     page = await open_page(address(served, "lesson=own"))
     await expect(page.locator("h1")).to_have_text(HOSTILE)
     await page.goto(address(served, ""))
@@ -154,7 +154,7 @@ async def test_a_hostile_title_is_shown_as_text(served: ServedLessons, open_page
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_nothing_serious_in_a_lesson(served: ServedLessons, open_page: OpenPage, scheme: str) -> None:
+async def test_axe_finds_nothing_serious_in_a_lesson(served: ServedPage, open_page: OpenPage, scheme: str) -> None:
     page = await open_page(address(served, ""), color_scheme=scheme)
     await page.evaluate(axe_source())
     assert await faults(page) == []
@@ -173,7 +173,7 @@ async def test_axe_finds_nothing_serious_in_a_lesson(served: ServedLessons, open
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 async def test_a_lesson_needs_no_scrolling_to_the_side_on_a_phone(
-    served: ServedLessons, open_page: OpenPage, language: str
+    served: ServedPage, open_page: OpenPage, language: str
 ) -> None:
     page = await open_page(address(served, f"language={language}"), viewport=PHONE, has_touch=True)
     for number in (1, 5, 8, 9):
@@ -186,7 +186,7 @@ async def test_a_lesson_needs_no_scrolling_to_the_side_on_a_phone(
 
 @pytest.mark.slow
 async def test_every_label_of_lessons_has_both_languages_and_its_glyphs(
-    served: ServedLessons, open_page: OpenPage
+    served: ServedPage, open_page: OpenPage
 ) -> None:
     page = await open_page(address(served, "language=zh"))
     english, chinese = await page.evaluate("[Object.keys(WORDS.en), Object.keys(WORDS.zh)]")

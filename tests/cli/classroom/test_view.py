@@ -1,75 +1,25 @@
 """`regroup view` as a process, over HTTP; and `regroup export --html`."""
 
-import http.client
-import json
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cli.classroom.served import ServedPage, served_page
 from tests.cli.conftest import RunCommand
 from tests.cli.store.rows import change
 
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
-TIMEOUT_S = 30
-COMMAND = "import sys; from regroup.cli.main import main; sys.exit(main())"
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-class Viewed:
-    """The address of a page that `regroup view` serves."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    def get(self, path: str, method: str = "GET", **headers: str) -> Answer:
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)) as connection:
-            connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-            response = connection.getresponse()
-            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-
-
-@contextmanager
-def view(*words: object) -> Iterator[Viewed]:
-    """Run `regroup view` until the end of the block; it has to end by Ctrl-C with exit code 0."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "view", *map(str, words)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        address = re.match(r"page  http://127\.0\.0\.1:(\d+)/ ", process.stdout.readline())
-        assert address is not None
-        yield Viewed(int(address[1]))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(TIMEOUT_S) == 0
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.wait()
 
 
 @pytest.fixture(scope="module")
-def viewed(lesson_store: Path) -> Iterator[Viewed]:
-    with view(lesson_store) as served:
+def viewed(lesson_store: Path) -> Iterator[ServedPage]:
+    with served_page("page", "view", lesson_store) as served:
         yield served
 
 
-def test_the_page_its_files_and_its_histories_are_served(viewed: Viewed) -> None:
+def test_the_page_its_files_and_its_histories_are_served(viewed: ServedPage) -> None:
     page = viewed.get("/")
     assert (page.status, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     for path in re.findall(r'(?:src|href)="([^"]+)"', page.body.decode()):
@@ -82,14 +32,14 @@ def test_the_page_its_files_and_its_histories_are_served(viewed: Viewed) -> None
     assert viewed.get(f"/timeline?run=0&group=lab&after={last}").json["moments"]["position"] == []
 
 
-def test_the_page_may_load_its_own_files_alone(viewed: Viewed) -> None:
+def test_the_page_may_load_its_own_files_alone(viewed: ServedPage) -> None:
     policy = viewed.get("/").headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
 
 @pytest.mark.parametrize("path", ["/", "/page/words.js", "/timelines", "/timeline?group=lab", "/unknown"])
-def test_every_path_checks_host_and_origin(viewed: Viewed, path: str) -> None:
+def test_every_path_checks_host_and_origin(viewed: ServedPage, path: str) -> None:
     assert viewed.get(path, host="evil.example").status == 403
     assert viewed.get(path, origin="http://evil.example").status == 403
     assert viewed.get(path, sec_fetch_site="cross-site").status == 403
@@ -106,13 +56,15 @@ def test_every_path_checks_host_and_origin(viewed: Viewed, path: str) -> None:
         ("/page/../index.html", 404, "is not a path of this page"),
     ],
 )
-def test_what_is_not_there_is_answered_in_one_sentence(viewed: Viewed, path: str, status: int, sentence: str) -> None:
+def test_what_is_not_there_is_answered_in_one_sentence(
+    viewed: ServedPage, path: str, status: int, sentence: str
+) -> None:
     answer = viewed.get(path)
     assert answer.status == status
     assert sentence in answer.json["error"]
 
 
-def test_nothing_can_be_changed(viewed: Viewed) -> None:
+def test_nothing_can_be_changed(viewed: ServedPage) -> None:
     for method in ("POST", "PUT", "DELETE"):
         assert viewed.get("/timeline?group=lab", method).status == 405
 
@@ -120,7 +72,7 @@ def test_nothing_can_be_changed(viewed: Viewed) -> None:
 def test_two_stores_are_listed_side_by_side(lesson_store: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     other.write_bytes(lesson_store.read_bytes())
-    with view(lesson_store, other, "--group", "lab") as served:
+    with served_page("page", "view", lesson_store, other, "--group", "lab") as served:
         runs = served.get("/timelines").json["runs"]
         assert [(each["label"], each["group"]) for each in runs] == [("lesson.db", "lab"), ("other.db", "lab")]
         assert served.get("/timeline?run=1&group=lab").json["group"] == "lab"

@@ -37,7 +37,7 @@ async def never_ends(*_: Any, **__: Any) -> Any:
     "step",
     [
         "regroup.cli.serve.command.open_store",
-        "regroup.server.broker_cluster.load_cluster_state",
+        "regroup.server.history.opening.load_cluster_state",
         "regroup.storage.sqlite.store.SqliteStore.next_coordinator_epoch",
         "regroup.coordinator.runtime.group_coordinator.load_groups",
         "regroup.server.broker.Broker.start",

@@ -1,22 +1,25 @@
-"""The stored form of the events of consumer groups: what `stored_events.txt` holds is written as it was, and read.
+"""The stored form of the events of consumer groups and of migrations: what is in the files is written as it was, and read.
 
 A change of the form is a decision: docs/architecture.md says what it needs.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from types import UnionType
+from typing import NamedTuple, get_args
 
 import msgspec
+import pytest
 
 from regroup.coordinator.consumer.events import AnyConsumerEvent
+from regroup.coordinator.consumer.migration.events import AnyMigrationEvent
 from regroup.coordinator.events import Event
 from regroup.coordinator.serialization import ENCODER, EVENT_DECODERS, EVENT_TYPE_NAMES, EVENT_TYPES
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image
+from tests.coordinator.consumer.migration.migration_harness import ALL, MigrationHarness
 
-STORED = Path(__file__).with_name("stored_events.txt")
 
-
-def history() -> list[Event]:
+def consumer_group() -> list[Event]:
     """Events of one group, every type that only consumer groups have among them."""
     harness = ConsumerHarness().revoking()
     harness.beat("m1", 2, owned={"foo": [0, 1, 2]}, rack_id="r1", server_assignor="uniform")
@@ -32,23 +35,63 @@ def history() -> list[Event]:
     return harness.events
 
 
+def migrating_group() -> list[Event]:
+    """Events of one group, every type that only migrations have among them."""
+    harness = MigrationHarness(group_consumer_max_size=2)
+    c, d = harness.classic("c", "d")
+    harness.rejoin(c, ALL)
+    harness.join("n1")
+    d.leave()
+    harness.rejoin(c)
+    harness.complete_generation([c], (ALL,))
+    harness.join("n1")
+    c.heartbeat()
+    harness.rejoin(c)
+    c.sync()
+    harness.fail_over()
+    c.heartbeat()
+    harness.beat("n1", -1)
+    return harness.events
+
+
+class StoredHistory(NamedTuple):
+    """A history, the file with its stored events, and the types of events that the file has to hold."""
+
+    events: Callable[[], list[Event]]
+    file: str
+    types: UnionType
+
+    def lines(self) -> list[str]:
+        return Path(__file__).with_name(self.file).read_text(encoding="utf-8").splitlines()
+
+
+HISTORIES = [
+    StoredHistory(consumer_group, "stored_events.txt", AnyConsumerEvent),
+    StoredHistory(migrating_group, "stored_migrations.txt", AnyMigrationEvent),
+]
+each_history = pytest.mark.parametrize("history", HISTORIES, ids=lambda each: each.events.__name__)
+
+
 def stored_line(event: Event) -> str:
     return f"{EVENT_TYPE_NAMES[type(event)]} {ENCODER.encode(event).decode()}"
 
 
-def test_the_events_of_a_history_have_the_stored_form() -> None:
-    assert [stored_line(event) for event in history()] == STORED.read_text(encoding="utf-8").splitlines()
+@each_history
+def test_the_events_of_a_history_have_the_stored_form(history: StoredHistory) -> None:
+    assert [stored_line(event) for event in history.events()] == history.lines()
 
 
-def test_stored_events_are_read() -> None:
-    for line in STORED.read_text(encoding="utf-8").splitlines():
+@each_history
+def test_stored_events_are_read(history: StoredHistory) -> None:
+    for line in history.lines():
         name, _, payload = line.partition(" ")
         assert stored_line(EVENT_DECODERS[name].decode(payload)) == line
 
 
-def test_every_type_of_event_of_consumer_groups_is_stored_there() -> None:
-    names = {line.partition(" ")[0] for line in STORED.read_text(encoding="utf-8").splitlines()}
-    assert {EVENT_TYPE_NAMES[each] for each in get_args(AnyConsumerEvent)} <= names <= EVENT_TYPES.keys()
+@each_history
+def test_every_type_of_event_is_stored_there(history: StoredHistory) -> None:
+    names = {line.partition(" ")[0] for line in history.lines()}
+    assert {EVENT_TYPE_NAMES[each] for each in get_args(history.types)} <= names <= EVENT_TYPES.keys()
 
 
 def test_unknown_fields_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from tests.classroom.lessons.files import SMALL
-from tests.cli.classroom.lesson_page.served import ServedLessons, serve_lessons
+from tests.cli.classroom.served import ServedPage, served_page
 from tests.cli.conftest import RunCommand
 
 HEADERS = ("cache-control", "content-security-policy", "x-content-type-options")
@@ -36,8 +36,8 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def served(state_folder: Path) -> Iterator[ServedLessons]:
-    with serve_lessons(1) as lessons:
+def served(state_folder: Path) -> Iterator[ServedPage]:
+    with served_page("lessons", "lesson", 1, "--page") as lessons:
         yield lessons
 
 
@@ -48,7 +48,7 @@ def kept(state_folder: Path) -> dict[str, object]:
     return found
 
 
-def test_the_page_and_the_lessons_are_served(served: ServedLessons) -> None:
+def test_the_page_and_the_lessons_are_served(served: ServedPage) -> None:
     assert served.address.endswith("/?lesson=1")
     page = served.get("/?lesson=1")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -60,7 +60,7 @@ def test_the_page_and_the_lessons_are_served(served: ServedLessons) -> None:
     assert [each["number"] for each in english] == list(range(1, len(english) + 1))
 
 
-def test_a_lesson_is_shown_without_its_answer(served: ServedLessons) -> None:
+def test_a_lesson_is_shown_without_its_answer(served: ServedPage) -> None:
     lesson = served.get("/lesson?lesson=1&language=en").json
     assert set(lesson["question"]) == {"kind", "ask", "options", "unit", "hint"}
     assert set(lesson["task"]) == {"kind", "ask", "settings"}
@@ -68,7 +68,7 @@ def test_a_lesson_is_shown_without_its_answer(served: ServedLessons) -> None:
     assert "replay" not in lesson
 
 
-def test_an_answer_is_checked_and_the_first_one_is_kept(served: ServedLessons, state_folder: Path) -> None:
+def test_an_answer_is_checked_and_the_first_one_is_kept(served: ServedPage, state_folder: Path) -> None:
     answer = served.post("/lesson/answer", lesson="1", language="en", answer="7").json
     assert (answer["is_right"], answer["right_answer"]) == (True, "7 partitions")
     assert kept(state_folder)["one-consumer-seven-partitions"] == {"question": "right"}
@@ -78,7 +78,7 @@ def test_an_answer_is_checked_and_the_first_one_is_kept(served: ServedLessons, s
     assert kept(state_folder)["one-consumer-seven-partitions"] == {"question": "right"}
 
 
-def test_every_explained_moment_has_its_place_in_the_recorded_run(served: ServedLessons, state_folder: Path) -> None:
+def test_every_explained_moment_has_its_place_in_the_recorded_run(served: ServedPage, state_folder: Path) -> None:
     answer = served.post("/lesson/answer", lesson="9", language="en", answer=None).json
     assert answer["is_right"] is None
     assert answer["explanation"], "a skipped question is explained too"
@@ -99,7 +99,7 @@ def test_every_explained_moment_has_its_place_in_the_recorded_run(served: Served
     assert began_at + left["at_ms"] in times
 
 
-def test_a_task_is_run_wrong_and_right(served: ServedLessons, state_folder: Path) -> None:
+def test_a_task_is_run_wrong_and_right(served: ServedPage, state_folder: Path) -> None:
     name = served.get("/lesson?lesson=1").json["task"]["settings"][0]["name"]
     wrong = served.post("/lesson/task", lesson="1", language="en", values={name: "7"}).json
     assert wrong["is_solved"] is False
@@ -110,14 +110,14 @@ def test_a_task_is_run_wrong_and_right(served: ServedLessons, state_folder: Path
     assert kept(state_folder)["one-consumer-seven-partitions"]["task_solved"] is True  # type: ignore[index]
 
 
-def test_runs_at_the_same_time_are_refused_but_one(served: ServedLessons) -> None:
+def test_runs_at_the_same_time_are_refused_but_one(served: ServedPage) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: served.post("/lesson/answer", lesson="9", answer=None), range(4)))
     assert {answer.status for answer in answers} == {200, 429}
     assert "try again in a moment" in next(each for each in answers if each.status == 429).json["error"]
 
 
-def test_a_solution_is_shown_when_it_is_asked_for(served: ServedLessons) -> None:
+def test_a_solution_is_shown_when_it_is_asked_for(served: ServedPage) -> None:
     assert served.get("/lesson/solution?lesson=1").json == {"lines": ["partitions: 9"]}
 
 
@@ -135,7 +135,7 @@ def test_a_solution_is_shown_when_it_is_asked_for(served: ServedLessons) -> None
     ],
 )
 def test_input_that_a_lesson_cannot_take_is_answered_with_a_sentence(
-    served: ServedLessons, path: str, body: dict[str, object], sentence: str
+    served: ServedPage, path: str, body: dict[str, object], sentence: str
 ) -> None:
     answer = served.post(path, **body)
     assert answer.status == 400
@@ -154,7 +154,7 @@ def test_input_that_a_lesson_cannot_take_is_answered_with_a_sentence(
     ],
 )
 def test_a_slip_of_a_learner_is_answered_with_the_form_that_is_expected(
-    served: ServedLessons, state_folder: Path, path: str, body: dict[str, object], hint: str
+    served: ServedPage, state_folder: Path, path: str, body: dict[str, object], hint: str
 ) -> None:
     before = kept(state_folder)
     answer = served.post(path, **body)
@@ -164,7 +164,7 @@ def test_a_slip_of_a_learner_is_answered_with_the_form_that_is_expected(
     assert kept(state_folder) == before
 
 
-def test_bodies_are_bounded_and_have_to_be_json(served: ServedLessons) -> None:
+def test_bodies_are_bounded_and_have_to_be_json(served: ServedPage) -> None:
     assert served.post("/lesson/answer", lesson="1", answer="7" * 20_000).status == 413
     assert served.get("/lesson/answer", "POST", b"{}", content_type="text/plain").status == 415
     assert served.get("/lesson/answer", "POST", b"{", content_type="application/json").status == 400
@@ -173,21 +173,21 @@ def test_bodies_are_bounded_and_have_to_be_json(served: ServedLessons) -> None:
 @pytest.mark.parametrize(
     ("path", "status"), [("/lesson?lesson=99", 404), ("/lesson?lesson=own", 404), ("/x", 404), ("/lesson/task", 405)]
 )
-def test_what_is_not_there_is_refused(served: ServedLessons, path: str, status: int) -> None:
+def test_what_is_not_there_is_refused(served: ServedPage, path: str, status: int) -> None:
     answer = served.get(path)
     assert answer.status == status
     assert answer.json["error"]
 
 
 @pytest.mark.parametrize("path", ["/", "/lessons", "/lesson?lesson=1", "/page/lesson.js", "/unknown"])
-def test_every_path_checks_host_and_origin(served: ServedLessons, path: str) -> None:
+def test_every_path_checks_host_and_origin(served: ServedPage, path: str) -> None:
     assert served.get(path, host="evil.example").status == 403
     assert served.get(path, origin="http://evil.example").status == 403
     assert served.get(path, sec_fetch_site="cross-site").status == 403
     assert all(name in served.get(path).headers for name in HEADERS)
 
 
-def test_a_foreign_page_cannot_run_a_task(served: ServedLessons) -> None:
+def test_a_foreign_page_cannot_run_a_task(served: ServedPage) -> None:
     for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}):
         answer = served.get("/lesson/task", "POST", b"{}", content_type="application/json", **headers)
         assert answer.status == 403
@@ -197,7 +197,7 @@ def test_a_foreign_page_cannot_run_a_task(served: ServedLessons) -> None:
 def test_the_assignor_is_the_file_of_the_command_line(state_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def assign(partitions, members):\n    print('hello')\n    return {}\n", encoding="utf-8")
-    with serve_lessons(8, "--assignor", file) as lessons:
+    with served_page("lessons", "lesson", 8, "--assignor", file, "--page") as lessons:
         assert lessons.get("/lesson?lesson=8").json["assignor"] == str(file)
         wrong = lessons.post("/lesson/assignor", lesson="8").json
         assert wrong["is_solved"] is False
@@ -214,7 +214,7 @@ def test_the_assignor_is_the_file_of_the_command_line(state_folder: Path, tmp_pa
 def test_a_lesson_of_ones_own_is_listed_last_and_taken(state_folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "small.yaml"
     file.write_text(SMALL, encoding="utf-8")
-    with serve_lessons(file) as lessons:
+    with served_page("lessons", "lesson", file, "--page") as lessons:
         assert lessons.address.endswith("/?lesson=own")
         assert lessons.get("/lessons").json["lessons"][-1]["number"] == "own"
         assert lessons.post("/lesson/answer", lesson="own", answer="4").json["is_right"] is True

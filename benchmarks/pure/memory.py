@@ -1,4 +1,4 @@
-"""The memory that idle members take: `python benchmarks/memory.py [--members N] [--groups N]`.
+"""The memory that idle members take: `python benchmarks/pure/memory.py [--members N] [--groups N]`.
 
 Members join and sync in the coordinator of this process, over a store that discards its records. The benchmark
 compares the resident set before these members with the one after the last of them. Each member supports one protocol,

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 enum { JOIN_GROUP = 11, HEARTBEAT = 12, SYNC_GROUP = 14 };
 enum { MAX_IN_FLIGHT = 1024, RESPONSE_BYTES = 14, TIMEOUT_MS = 30000 };
@@ -208,19 +208,6 @@ static unsigned receive_responses(struct connection *c) {
     c->received_length -= count * RESPONSE_BYTES;
     memmove(c->received, c->received + count * RESPONSE_BYTES, c->received_length);
     return count;
-}
-
-static double now_s(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static double cpu_s(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static unsigned long exchange(int epoll, double seconds) {

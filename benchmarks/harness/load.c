@@ -24,6 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum { MAX_IN_FLIGHT = 1024, RECEIVE_BYTES = 1 << 20, MAX_LATENCIES = 1 << 24 };
 
 struct request {
@@ -56,19 +58,6 @@ static void *allocate(size_t size) {
     if (!memory)
         fail("out of memory");
     return memory;
-}
-
-static double now_s(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static double cpu_s(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 /* The file */

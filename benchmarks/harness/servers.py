@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = Path(__file__).parent
+PEERS = FOLDER.parent / "peers"
+ROOT = FOLDER.parents[1]
+"""The root of the repository, where the servers start."""
 MOCK_CLUSTER = """
 import time
 from confluent_kafka import Producer
@@ -56,7 +59,7 @@ def compile_kfake(folder: Path) -> Path:
         raise Unavailable("there is no Go, which kfake is written in")
     program = folder / "kfake"
     build = subprocess.run(
-        ["go", "build", "-o", program, "."], cwd=FOLDER / "peers" / "kfake", capture_output=True, text=True, check=False
+        ["go", "build", "-o", program, "."], cwd=PEERS / "kfake", capture_output=True, text=True, check=False
     )
     if build.returncode:
         raise Unavailable(f"kfake cannot be built: {build.stderr.strip().splitlines()[-1]}")
@@ -74,7 +77,7 @@ def server_commands(folder: Path) -> dict[str, list[str]]:
         "regroup": regroup_command(folder / "bench.db", initial_delay_ms=0),
         "uvloop": [*regroup_command(folder / "uvloop.db", initial_delay_ms=0), "--loop", "uvloop"],
         "mock": [sys.executable, "-c", MOCK_CLUSTER],
-        "bare": [sys.executable, str(FOLDER / "peers" / "bare_protocol.py")],
+        "bare": [sys.executable, str(PEERS / "bare_protocol.py")],
     }
     try:
         commands["kfake"] = [str(compile_kfake(folder))]

@@ -1,4 +1,4 @@
-"""`regroup lesson --page` as a process, over HTTP."""
+"""A page of the classroom that a command of its own process serves, over HTTP."""
 
 import http.client
 import json
@@ -24,8 +24,8 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-class ServedLessons:
-    """The page of lessons at an address."""
+class ServedPage:
+    """The page at an address on this machine."""
 
     def __init__(self, address: str, port: int) -> None:
         self.address, self._port = address, port
@@ -42,17 +42,18 @@ class ServedLessons:
 
 
 @contextmanager
-def serve_lessons(*words: object) -> Iterator[ServedLessons]:
-    """Run `regroup lesson --page` until the end of the block; it has to end by Ctrl-C with exit code 0."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "lesson", *map(str, words), "--page"], stdout=subprocess.PIPE, text=True
-    )
+def served_page(first_word: str, *words: object) -> Iterator[ServedPage]:
+    """Run this command of regroup until the end of the block; it has to end by Ctrl-C with exit code 0.
+
+    Its first line begins with `first_word` and the address.
+    """
+    process = subprocess.Popen([sys.executable, "-c", COMMAND, *map(str, words)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        found = re.match(r"lessons  (http://127\.0\.0\.1:(\d+)/\S*)  ", line)
+        found = re.match(rf"{first_word}  (http://127\.0\.0\.1:(\d+)/\S*) ", line)
         assert found is not None, line
-        yield ServedLessons(found[1], int(found[2]))
+        yield ServedPage(found[1], int(found[2]))
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_S) == 0
     finally:

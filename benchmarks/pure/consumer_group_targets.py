@@ -1,4 +1,4 @@
-"""What one heartbeat costs that computes a group's target: `python benchmarks/consumer_group_targets.py`.
+"""What one heartbeat costs that computes a group's target: `python benchmarks/pure/consumer_group_targets.py`.
 
 A heartbeat does so in one step, at most once in `group.consumer.assignment.interval.ms`: it decides, folds its events
 and encodes them. Each row is a group of the consumer protocol that one more member joins: in the row "first" no member
