@@ -141,33 +141,40 @@ class Checker:
     def _check_consumer_group(self, exchange: ObservedExchange) -> None:
         """Check a response by the rules of the consumer protocol, if its group is one of these; follow others, too."""
         command: Any = exchange.command
-        groups, member_id = self.state.consumer_groups, getattr(command, "member_id", "")
-        is_heartbeat = isinstance(command, ConsumerGroupHeartbeat)
-        group = groups.group(exchange.group_id)
+        groups, group_id, kind = self.state.consumer_groups, exchange.group_id, type(command)
+        group = groups.group(group_id)
         if exchange.exchange_number < group.exchange_number:
             return  # what later responses have answered is newer than what this one was decided with
         group.exchange_number = exchange.exchange_number
-        is_consumer = is_heartbeat or exchange.before.consumer is not None
-        self._report_steps(groups.begin(exchange.group_id, exchange.before.event_number, member_id))
-        if is_consumer:
-            self._check_consumer_invariants(consumer_invariants.RULE_INVARIANTS, exchange)
-        self._report_steps(groups.proceed(exchange.group_id, exchange.after.event_number))
-        if is_consumer:
-            found = consumer_invariants.invariants_of(is_heartbeat, exchange.error_code)
-            self._check_consumer_invariants(found, exchange)
-        if is_heartbeat and not exchange.error_code:
+        if kind is ConsumerGroupHeartbeat or exchange.before.consumer is not None:
+            self._check_consumer_invariants(exchange)
+        elif group.queue:
+            self._report_steps(groups.proceed(group_id, exchange.after.event_number))
+        if exchange.error_code:
+            return
+        if kind is ConsumerGroupHeartbeat:
             groups.on_heartbeat(command, exchange.response)
-        elif isinstance(command, c.SyncGroup | c.Heartbeat) and not exchange.error_code:
-            groups.on_classic_response(exchange.group_id, member_id)
-        if exchange.after is not exchange.before and not group.queue:
-            self._compare_folds(exchange.group_id, exchange.after.event_number)
+        elif kind is c.SyncGroup or kind is c.Heartbeat:
+            groups.on_classic_response(group_id, command.member_id)
+
+    def _check_consumer_invariants(self, exchange: ObservedExchange) -> None:
+        """Check a response by the group as it was before the request, and then as it is after it."""
+        groups, group_id = self.state.consumer_groups, exchange.group_id
+        member_id = getattr(exchange.command, "member_id", None) or ""
+        self._report_steps(groups.begin(group_id, exchange.before.event_number, member_id))
+        self._check_each(consumer_invariants.RULE_INVARIANTS, exchange)
+        self._report_steps(groups.proceed(group_id, exchange.after.event_number))
+        is_heartbeat = isinstance(exchange.command, ConsumerGroupHeartbeat)
+        self._check_each(consumer_invariants.invariants_of(is_heartbeat, exchange.error_code), exchange)
+        if exchange.after is not exchange.before and not groups.group(group_id).queue:
+            self._compare_folds(group_id, exchange.after.event_number)
 
     def _compare_folds(self, group_id: str, event_number: int) -> None:
         stored = self.state.shadow.group(group_id)
         if stored.event_number == event_number and (detail := invariants.both_folds_agree(stored, self.state)):
             self._report(invariant_sentence(invariants.both_folds_agree), detail, self.state.shadow.position)
 
-    def _check_consumer_invariants(self, found: Iterable[ConsumerInvariant], exchange: ObservedExchange) -> None:
+    def _check_each(self, found: Iterable[ConsumerInvariant], exchange: ObservedExchange) -> None:
         for invariant in found:
             if detail := invariant(self.state.consumer_groups, exchange, self.state.settings):
                 self._report_exchange(invariant_sentence(invariant), detail, exchange)
