@@ -177,6 +177,12 @@ class ConsumerGroups:
         member.assigned = assigned
         self.group(command.group_id).topics = command.topics
 
+    def on_late_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
+        """Follow a heartbeat whose response leaves after later ones, unless its member is gone or away by now."""
+        stored = self.group(command.group_id).stored.members.get(response.member_id)
+        if stored is not None and stored.epoch != AWAY_EPOCH:
+            self.on_heartbeat(command, response)
+
     def on_classic_response(self, group_id: str, member_id: str) -> None:
         """Follow a request of a member of the classic protocol that was accepted."""
         if member_id:

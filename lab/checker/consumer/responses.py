@@ -23,7 +23,10 @@ def violations_of_response(
     group_id, kind = exchange.group_id, type(command)
     group = groups.group(group_id)
     if exchange.exchange_number < group.exchange_number:
-        return  # what later responses have answered is newer than what this one was decided with
+        # Kafka's log has delayed it: the group is further than it was when the response was decided.
+        if kind is ConsumerGroupHeartbeat and not exchange.error_code:
+            groups.on_late_heartbeat(command, exchange.response)
+        return
     group.exchange_number = exchange.exchange_number
     if kind is ConsumerGroupHeartbeat or exchange.before.consumer is not None:
         yield from _violations_of_consumer_group(groups, exchange, settings)

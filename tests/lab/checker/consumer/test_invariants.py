@@ -5,10 +5,12 @@ from typing import Any
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer_group import ConsumerProfile
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer.groups import ConsumerGroups
+from regroup.lab.checker.consumer.stored_group import StoredMember
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
     ConsumerGroupHeartbeatResponse,
@@ -92,3 +94,12 @@ def test_a_join_begins_another_life_in_which_epochs_count_anew() -> None:
     assert i.epochs_of_a_member_never_run_back(known, back, SETTINGS) == "anna has epoch 2, and the response 1"
     rejoined = exchange(heartbeat("anna", 0, ()), answer("anna", 1))
     assert i.epochs_of_a_member_never_run_back(known, rejoined, SETTINGS) is None
+
+
+def test_a_late_response_counts_if_its_member_is_still_there() -> None:
+    known = ConsumerGroups()
+    known.on_late_heartbeat(heartbeat("anna", 0, ()), answer("anna", 2, 0))
+    assert not known.group("g").members
+    known.group("g").stored.members["anna"] = StoredMember(ConsumerProfile(), epoch=2)
+    known.on_late_heartbeat(heartbeat("anna", 0, ()), answer("anna", 2, 0))
+    assert known.group("g").members["anna"].held == {(TOPIC, 0)}
