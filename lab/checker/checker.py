@@ -150,10 +150,11 @@ class Checker:
             return  # what later responses have answered is newer than what this one was decided with
         group.exchange_number = exchange.exchange_number
         is_consumer = is_heartbeat or exchange.before.consumer is not None
-        self._report_steps(groups.begin(exchange.group_id, exchange.before.event_number, member_id))
         if is_consumer:
+            self._report_steps(groups.begin(exchange.group_id, exchange.before.event_number, member_id))
             self._check_consumer_invariants(consumer_invariants.RULE_INVARIANTS, exchange)
-        self._report_steps(groups.proceed(exchange.group_id, exchange.after.event_number))
+        if group.queue:
+            self._report_steps(groups.proceed(exchange.group_id, exchange.after.event_number))
         if is_consumer:
             found = consumer_invariants.invariants_of(is_heartbeat, exchange.error_code)
             self._check_consumer_invariants(found, exchange)
