@@ -2,11 +2,11 @@
 sizes allow it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, TargetAssignments
-from regroup.assignors.server_side.subscribers import subscribers_by_topic
+from regroup.assignors.server_side.subscribers import Subscribers
 from regroup.protocol.java_order import utf16_order
 
 
@@ -24,26 +24,32 @@ class ServerRangeAssignor(ServerAssignor):
         """Assign the ranges to the members. Raises `AssignorError` for a topic that does not exist."""
         order = sorted(group.members, key=lambda name: _sort_key(group, name))
         is_homogeneous = group.is_homogeneous()
-        subscribers = _equal_subscribers(group, order) if is_homogeneous else subscribers_by_topic(group, order)
         targets: TargetAssignments = {name: {} for name in group.members}
-        for topic, indexes in subscribers.items():
+        for topic, indexes in _equal_subscribers(group, order) if is_homogeneous else _subscribers(group, order):
             ranges = _ranges(group.partitions_per_topic[topic], len(indexes))
             for index, numbers in zip(indexes, ranges, strict=False):
                 targets[order[index]][topic] = set(numbers)
         return targets if is_homogeneous else {name: _in_order(group, name, targets[name]) for name in targets}
 
 
-def _equal_subscribers(group: ServerGroup, order: list[str]) -> Mapping[str, Sequence[int]]:
+def _equal_subscribers(group: ServerGroup, order: list[str]) -> Iterator[tuple[str, Sequence[int]]]:
     """All members as subscribers of each topic of the first member, for a group in which all subscriptions count as
     equal."""
     topics = dict.fromkeys(group.members[order[0]].topics) if order else ()
     for topic in topics:
         group.partition_count(topic, order[0])
-    return dict.fromkeys(topics, range(len(order)))
+    return ((topic, range(len(order))) for topic in topics)
+
+
+def _subscribers(group: ServerGroup, order: list[str]) -> Iterator[tuple[str, Sequence[int]]]:
+    subscribers = Subscribers(group, order)
+    return ((topic, subscribers.of(topic)) for topic in subscribers.topics)
 
 
 def _in_order(group: ServerGroup, name: str, target: dict[str, set[int]]) -> dict[str, set[int]]:
     """The target of a member with its topics in the order of its subscription."""
+    if len(target) < 2:
+        return target
     return {topic: target[topic] for topic in filter(target.__contains__, group.members[name].topics)}
 
 

@@ -1,4 +1,4 @@
-"""The subscribers of each topic, for groups in which members times topics are millions."""
+"""The subscribers of topics, for groups in which members times topics are millions."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -6,33 +6,54 @@ from collections.abc import Sequence
 from regroup.assignors.server_side.interface import ServerGroup
 
 
-def subscribers_by_topic(group: ServerGroup, order: Sequence[str]) -> dict[str, list[int]]:
-    """The subscribers of each topic: their indexes in `order`, which has all members, ascending.
+class Subscribers:
+    """The subscribers of each topic: their indexes in `order`, which has all members.
 
     Most members of a group have equal subscriptions, or all topics but a few, so for members with more than half of the
     topics those are noted that they leave out. Raises `AssignorError` for a topic that does not exist.
     """
-    by_subscription: dict[tuple[str, ...], list[int]] = {}
-    for index, name in enumerate(order):
-        by_subscription.setdefault(group.members[name].topics, []).append(index)
-    every_topic = set[str]().union(*by_subscription)
-    if not every_topic <= group.partitions_per_topic.keys():
-        for topics, indexes in by_subscription.items():
-            for topic in topics:
-                group.partition_count(topic, order[indexes[0]])
-    to_most: list[int] = []
-    leave_out: dict[str, list[int]] = {}
-    to_few: dict[str, list[int]] = {topic: [] for topic in every_topic}
-    for topics, indexes in by_subscription.items():
-        if 2 * len(topics) > len(every_topic):
-            to_most += indexes
-            for topic in every_topic.difference(topics):
-                leave_out.setdefault(topic, []).extend(indexes)
-        else:
-            for topic in dict.fromkeys(topics):
-                to_few[topic] += indexes
-    to_most.sort()
-    return {topic: sorted(without(to_most, leave_out.get(topic, ())) + each) for topic, each in to_few.items()}
+
+    def __init__(self, group: ServerGroup, order: Sequence[str]) -> None:
+        by_identity: dict[int, tuple[tuple[str, ...], list[int]]] = {}  # a hash of so many names would take longer
+        for index, name in enumerate(order):
+            topics = group.members[name].topics
+            by_identity.setdefault(id(topics), (topics, []))[1].append(index)
+        by_subscription = by_identity.values()
+        every_topic = set[str]().union(*(topics for topics, _ in by_subscription))
+        if not every_topic <= group.partitions_per_topic.keys():
+            for topics, indexes in by_subscription:
+                for topic in topics:
+                    group.partition_count(topic, order[indexes[0]])
+        self._to_most: list[int] = []
+        """The members with more than half of all topics."""
+        self._leave_out: dict[str, list[int]] = {}
+        """Those of them that do not have a topic."""
+        self._to_few: dict[str, list[int]] = {topic: [] for topic in every_topic}
+        """The other members that have a topic."""
+        for topics, indexes in by_subscription:
+            if 2 * len(topics) > len(every_topic):
+                self._to_most += indexes
+                for topic in every_topic.difference(topics):
+                    self._leave_out.setdefault(topic, []).extend(indexes)
+            else:
+                for topic in dict.fromkeys(topics):
+                    self._to_few[topic] += indexes
+        self._to_most.sort()
+        self._not_to_most = set(range(len(order))).difference(self._to_most)
+        self.topics = tuple(every_topic)
+
+    def count(self, topic: str) -> int:
+        """How many members have the topic."""
+        return len(self._to_most) - len(self._leave_out.get(topic, ())) + len(self._to_few[topic])
+
+    def of(self, topic: str) -> list[int]:
+        """The members that have the topic, ascending."""
+        found, to_few = without(self._to_most, self._leave_out.get(topic, ())), self._to_few[topic]
+        return sorted(found + to_few) if to_few else found
+
+    def others(self, topic: str) -> set[int]:
+        """The members that do not have the topic."""
+        return self._not_to_most.difference(self._to_few[topic]).union(self._leave_out.get(topic, ()))
 
 
 def without(indexes: list[int], left_out: Sequence[int]) -> list[int]:

@@ -7,14 +7,18 @@
    until no two differ by more than one. An iteration without a movement is the last.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from itertools import filterfalse
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.interface import ServerGroup, TargetAssignments
-from regroup.assignors.server_side.subscribers import subscribers_by_topic
+from regroup.assignors.server_side.subscribers import Subscribers
 
 _UNASSIGNED = -1
 _MAX_ITERATIONS = 16
+FEW = 8
+"""A topic has few unassigned partitions if its subscribers are more than so many times as many."""
 
 
 class UniformHeterogeneousBuilder:
@@ -24,26 +28,28 @@ class UniformHeterogeneousBuilder:
     def __init__(self, group: ServerGroup) -> None:
         self.group = group
         self.names = list(group.members)
-        self.subscribers = subscribers_by_topic(group, self.names)
-        self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers}
+        self.subscribers = Subscribers(group, self.names)
+        self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers.topics}
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
+        self.levels: MembersByLevel | None = None
+        """The members by their number of partitions; None if some have changed since."""
 
     def build(self) -> TargetAssignments:
         """Do the three steps and return the target assignments. Raises `AssignorError` if a member has a partition that
         does not exist."""
         self._keep()
-        topics = sorted(self.subscribers, key=self._topic_order)
+        topics = sorted(self.subscribers.topics, key=self._topic_order)
         for topic in topics:
             self._assign_unassigned(topic)
-        self._balance([topic for topic in topics if len(self.subscribers[topic]) >= 2])
+        self._balance([topic for topic in topics if self.subscribers.count(topic) >= 2])
         return {
             name: {topic: numbers for topic, numbers in target.items() if numbers}
             for name, target in zip(self.names, self.targets, strict=True)
         }
 
     def _topic_order(self, topic: str) -> tuple[float, int, tuple[int, int]]:
-        subscribers = len(self.subscribers[topic])
+        subscribers = self.subscribers.count(topic)
         return -(len(self.owners[topic]) / subscribers), subscribers, self.group.topic_id_order(topic)
 
     def _keep(self) -> None:
@@ -63,9 +69,36 @@ class UniformHeterogeneousBuilder:
 
     def _assign_unassigned(self, topic: str) -> None:
         unassigned = [number for number, owner in enumerate(self.owners[topic]) if owner == _UNASSIGNED]
-        balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
+        if FEW * len(unassigned) < self.subscribers.count(topic):
+            self._assign_few(topic, unassigned)
+            return
+        self.levels = None
+        balancer = MemberAssignmentBalancer(self.subscribers.of(topic), self.counts)
         for number in unassigned:
             self._assign(balancer.next_least_loaded_member(), topic, number)
+
+    def _assign_few(self, topic: str, unassigned: list[int]) -> None:
+        """Likewise where partitions are few, without a look at all subscribers: the least loaded ones are found among
+        all members in order."""
+        if self.levels is None:
+            self.levels = MembersByLevel(self.counts)
+        members = self.levels.in_order(self.subscribers.others(topic))
+        following = next(members)
+        level, turn = self.counts[following], 0
+        chosen: dict[int, int] = {}
+        order: list[int] = []
+        for number in unassigned:
+            if turn == len(order):
+                if following >= 0 and self.counts[following] == level:
+                    order.append(following)
+                    chosen[following] = level
+                    following = next(members, _UNASSIGNED)
+                else:
+                    level, turn = level + 1, 0
+            self._assign(order[turn], topic, number)
+            turn += 1
+        for member, before in chosen.items():
+            self.levels.move(member, before, self.counts[member])
 
     def _balance(self, topics: list[str]) -> None:
         last_moved: str | None = None
@@ -84,11 +117,11 @@ class UniformHeterogeneousBuilder:
         """Whether an owner has two partitions more than a subscriber. `lowest` is the smallest number that any member
         has: most topics need no look at all their subscribers."""
         highest = max(map(self.counts.__getitem__, self.owners[topic]), default=lowest)
-        return highest - lowest > 1 and highest - min(map(self.counts.__getitem__, self.subscribers[topic])) > 1
+        return highest - lowest > 1 and highest - min(map(self.counts.__getitem__, self.subscribers.of(topic))) > 1
 
     def _balance_topic(self, topic: str) -> bool:
         """Move partitions of one topic from the most to the least loaded subscribers; returns whether any moved."""
-        balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
+        balancer = MemberAssignmentBalancer(self.subscribers.of(topic), self.counts)
         owned: dict[int, list[int]] = {}
         for number, owner in enumerate(self.owners[topic]):
             owned.setdefault(owner, []).append(number)
@@ -109,6 +142,26 @@ class UniformHeterogeneousBuilder:
             self._assign(target, topic, number)
             has_moved = True
         return has_moved
+
+
+class MembersByLevel:
+    """The members by how many partitions they have, for topics with far fewer partitions than subscribers."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self._levels: dict[int, list[int]] = {}
+        for member, count in enumerate(counts):
+            self._levels.setdefault(count, []).append(member)
+
+    def in_order(self, others: set[int]) -> Iterator[int]:
+        """The members without `others`, the least loaded first; of equally loaded ones the first."""
+        for level in sorted(self._levels):
+            yield from filterfalse(others.__contains__, self._levels[level])
+
+    def move(self, member: int, before: int, after: int) -> None:
+        """Note that a member has another number of partitions."""
+        present = self._levels[before]
+        del present[bisect_left(present, member)]
+        insort(self._levels.setdefault(after, []), member)
 
 
 class MemberAssignmentBalancer:

@@ -74,7 +74,7 @@ def regroup_command(store: Path, initial_delay_ms: int) -> list[str]:
 def server_commands(folder: Path) -> dict[str, list[str]]:
     """The command that starts each server, by name. Prints one line if kfake is unavailable."""
     commands = {
-        "regroup": regroup_command(folder / "bench.db", initial_delay_ms=0),
+        "regroup": [*regroup_command(folder / "bench.db", initial_delay_ms=0), "--loop", "asyncio"],
         "uvloop": [*regroup_command(folder / "uvloop.db", initial_delay_ms=0), "--loop", "uvloop"],
         "mock": [sys.executable, "-c", MOCK_CLUSTER],
         "bare": [sys.executable, str(PEERS / "bare_protocol.py")],

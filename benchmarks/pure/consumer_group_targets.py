@@ -38,6 +38,7 @@ SIZES = (
     (1_000, 1, 200_000),
     (10_000, 1, 10_000),
     (10_000, 100, 10_000),
+    (10_000, 1_000, 10_000),
 )
 """For each row: the number of members, of topics, and of partitions of all topics together."""
 

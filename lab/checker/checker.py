@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ConsumerGroupState
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker.consumer import invariants as consumer_invariants
-from regroup.lab.checker.consumer.invariants import ConsumerInvariant
+from regroup.lab.checker import store_invariants
+from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.fenced_members import FencedMembers
@@ -142,38 +141,16 @@ class Checker:
 
     def _check_consumer_group(self, exchange: ObservedExchange) -> None:
         """Check a response by the rules of the consumer protocol, if its group is one of these; follow others, too."""
-        command: Any = exchange.command
-        groups, member_id = self.state.consumer_groups, getattr(command, "member_id", "")
-        is_heartbeat = isinstance(command, ConsumerGroupHeartbeat)
-        group = groups.group(exchange.group_id)
-        if exchange.exchange_number < group.exchange_number:
-            return  # what later responses have answered is newer than what this one was decided with
-        group.exchange_number = exchange.exchange_number
-        is_consumer = is_heartbeat or exchange.before.consumer is not None
-        if is_consumer:
-            self._report_steps(groups.begin(exchange.group_id, exchange.before.event_number, member_id))
-            self._check_consumer_invariants(consumer_invariants.RULE_INVARIANTS, exchange)
-        if group.queue:
-            self._report_steps(groups.proceed(exchange.group_id, exchange.after.event_number))
-        if is_consumer:
-            found = consumer_invariants.invariants_of(is_heartbeat, exchange.error_code)
-            self._check_consumer_invariants(found, exchange)
-        if is_heartbeat and not exchange.error_code:
-            groups.on_heartbeat(command, exchange.response)
-        elif isinstance(command, c.SyncGroup | c.Heartbeat) and not exchange.error_code:
-            groups.on_classic_response(exchange.group_id, member_id)
-        if exchange.after is not exchange.before and not group.queue:
+        groups = self.state.consumer_groups
+        for sentence, detail in violations_of_response(groups, exchange, self.state.settings):
+            self._report_exchange(sentence, detail, exchange)
+        if exchange.after.consumer is not exchange.before.consumer and not groups.group(exchange.group_id).queue:
             self._compare_folds(exchange.group_id, exchange.after.event_number)
 
     def _compare_folds(self, group_id: str, event_number: int) -> None:
         stored = self.state.shadow.group(group_id)
-        if stored.event_number == event_number and (detail := invariants.both_folds_agree(stored, self.state)):
-            self._report(invariant_sentence(invariants.both_folds_agree), detail, self.state.shadow.position)
-
-    def _check_consumer_invariants(self, found: Iterable[ConsumerInvariant], exchange: ObservedExchange) -> None:
-        for invariant in found:
-            if detail := invariant(self.state.consumer_groups, exchange, self.state.settings):
-                self._report_exchange(invariant_sentence(invariant), detail, exchange)
+        if stored.event_number == event_number and (detail := store_invariants.both_folds_agree(stored, self.state)):
+            self._report(invariant_sentence(store_invariants.both_folds_agree), detail, self.state.shadow.position)
 
     def _report_steps(self, violations: Iterable[tuple[str, str]]) -> None:
         for sentence, detail in violations:
@@ -204,10 +181,10 @@ class Checker:
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
         if (before.consumer is None) != (after.consumer is None) and after.exists:
-            self._check(invariants.a_migration_keeps_acknowledged_offsets, exchange)
+            self._check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
             self._report_steps(self.state.consumer_groups.proceed(group_id))
-            for invariant in invariants.LOAD_INVARIANTS:
+            for invariant in store_invariants.LOAD_INVARIANTS:
                 self._check(invariant, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
             self._on_offset_commit(exchange, exchange.command)
@@ -302,7 +279,7 @@ class Checker:
                 return
             self._compared[group_id] = phase
         is_all_durable = coordinator.journal.last_position <= self.state.shadow.position
-        invariant = invariants.the_shadow_group_equals_the_live_group
+        invariant = store_invariants.the_shadow_group_equals_the_live_group
         if detail := invariant(live, stored, is_all_durable):
             raw = f"live {live}, stored {stored}"
             self._report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)

@@ -8,6 +8,7 @@ from regroup.coordinator import invariants as group_invariants
 from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
 from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker import member_invariants as m
+from regroup.lab.checker import store_invariants as st
 from regroup.lab.checker.checker import FULL_REPLAY
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
@@ -29,14 +30,14 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
     return {
         "Requests and responses": _from_docstrings(exchanges),
         "Groups of the consumer protocol": (
-            *_from_docstrings((*CONSUMER_INVARIANTS, *STEP_INVARIANTS, c.a_migration_keeps_acknowledged_offsets)),
+            *_from_docstrings((*CONSUMER_INVARIANTS, *STEP_INVARIANTS, st.a_migration_keeps_acknowledged_offsets)),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
         "Deadlines": _from_docstrings(c.DEADLINE_INVARIANTS),
-        "Coordinators that load": _from_docstrings(c.LOAD_INVARIANTS),
+        "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
         "Groups": _from_docstrings([*GROUP_INVARIANTS, *steps]),
         "The store": (
-            *_from_docstrings([c.the_shadow_group_equals_the_live_group, c.both_folds_agree]),
+            *_from_docstrings([st.the_shadow_group_equals_the_live_group, st.both_folds_agree]),
             (FULL_REPLAY, ""),
         ),
         "Members": tuple(

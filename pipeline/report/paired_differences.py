@@ -74,4 +74,10 @@ def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> t
 
 def measured(rows: Iterable[Any]) -> Measured:
     """The rows of `DIR/runs`, by cell and seed."""
-    return {(row["cell"], row["seed"]): {name: row[name] for name in MEASURES} for row in rows}
+    return {(row["cell"], row["seed"]): measures_of(row) for row in rows}
+
+
+def measures_of(row: Any) -> dict[str, Any]:
+    """The measures of a run; one without records has none that were processed again."""
+    found = {name: row[name] for name in MEASURES}
+    return found if row["processed"] else found | {"processed_twice": None}

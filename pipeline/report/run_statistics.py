@@ -147,7 +147,8 @@ class RunStatistics:
 
     def worst_runs(self) -> DataFrame:
         """The runs with the most partition-seconds without an owner."""
-        worst = self.runs.orderBy(F.desc("ownerless_s"), "store").limit(WORST_RUNS)
+        runs = self.runs.withColumn("ownerless_s", F.expr(OWNERLESS_S)) if self.is_campaign else self.runs
+        worst = runs.orderBy(F.desc("ownerless_s"), "store").limit(WORST_RUNS)
         return worst.select("store", "cell", "ownerless_s")
 
     def failed_runs(self) -> DataFrame:

@@ -140,7 +140,7 @@ SECTIONS: Final = (
         "so its absence is not included. Join, sync: a classic group rebalances. Assigning, reconciling: a group of "
         "the consumer protocol has to compute its target, and then the next owner has not got the partition. Away: it "
         "is kept for a static member that has left and will return. Not owned yet: a partition before its first owner; "
-        "the time above does not include it.",
+        "the time above does not include it, nor the gaps while the group formed.",
         draw_gap_reasons,
         words_without_rows="As the coordinator's events show it, no partition was ever without an owner.",
         columns_without_rows={"reason": "join", "mean_s": 0.0},

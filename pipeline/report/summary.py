@@ -130,13 +130,15 @@ def differences_html(rows: Sequence[Row]) -> str:
     )
     parts = [f'<h2>Paired differences</h2><p class="soft">{escape(words)}</p>']
     for measure, name in MEASURES.items():
-        lines = (
+        lines = [
             f"<tr><td>{escape(cell_label(row.cell))}</td><td>{escape(cell_label(row.baseline))}</td>"
             f'<td class="n">{row.mean_difference:+,.1f} ({row.low:+,.1f} to {row.high:+,.1f})</td>'
             f'<td class="n">{row.pairs}</td></tr>'
             for row in rows
             if row.measure == measure
-        )
+        ]
+        if not lines:
+            continue
         head = '<tr><th></th><th>compared with</th><th class="n">difference</th><th class="n">pairs</th></tr>'
         parts.append(f"<h3>{escape(name)}</h3><table>{head}{''.join(lines)}</table>")
     return "".join(parts)

@@ -17,10 +17,8 @@ class OpenConnection(Protocol):
 
     name: str
     client_host: str
-
-    @property
-    def client_id(self) -> str:
-        """The client id in the last decoded request; empty before the first."""
+    client_id: str
+    """The client id in the last decoded request; empty before the first."""
 
     def stop(self) -> None:
         """Close because the broker stops; responses that are ready are still sent."""

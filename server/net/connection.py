@@ -13,12 +13,7 @@ from regroup.protocol.frames import FrameReader, ResponseEncoder, decode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest
-from regroup.server.limits import (
-    ENCODED_BYTES_PER_TURN,
-    MAX_ENTRIES_BY_API,
-    MAX_READ_AHEAD_BYTES,
-    REQUESTS_PER_TURN,
-)
+from regroup.server import limits
 from regroup.server.net.broker_handle import BrokerHandle
 from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
@@ -27,7 +22,7 @@ from regroup.server.net.pipeline import Pipeline
 from regroup.server.net.recorded_rows import ConnectionRows
 from regroup.server.net.refused_requests import encode_supported_versions, reason_of_failure
 from regroup.server.net.response_buffer import ResponseBuffer, encode_within
-from regroup.server.net.turns import LongWork, Turns
+from regroup.server.net.turns import LongWork, NextTurn, Turns
 
 log = get_logger("connection")
 
@@ -43,6 +38,8 @@ class Connection(asyncio.Protocol):
         self._rows: ConnectionRows | None = None
         """Records the exchanges of this connection; None if exchanges are not recorded."""
         self._loop = asyncio.get_running_loop()
+        self._next_flush = NextTurn(self._loop, self._flush)
+        self._next_processing = NextTurn(self._loop, self._process_rest)
         self._frame_reader = FrameReader(broker.max_frame_bytes)
         self._frames: deque[bytes] = deque()
         self._queued_bytes = 0
@@ -51,15 +48,12 @@ class Connection(asyncio.Protocol):
         self._pipeline = Pipeline()
         self._end_reason: str | None = None
         """Why the connection is closed once its pipeline is empty; None to keep it open."""
-        self._flush_is_scheduled = False
-        self._last_header: RequestHeader | None = None
+        self.client_id = ""
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
         self._responses = ResponseBuffer(broker.unread)
         self._is_processing = False
-        self._can_write = True
-        self._process_is_scheduled = False
-        self._is_reading = True
+        self._can_write = self._is_reading = True
         self._parse_error: str | None = None
         self._is_closing = False
 
@@ -114,10 +108,6 @@ class Connection(asyncio.Protocol):
         if not self._is_processing:
             self._process()
 
-    @property
-    def client_id(self) -> str:
-        return self._last_header.client_id or "" if self._last_header else ""
-
     def stop(self) -> None:
         """Close because the broker stops, without a warning in the log. Responses that are ready are still sent."""
         if not self._is_closing:
@@ -137,8 +127,8 @@ class Connection(asyncio.Protocol):
         self._is_processing, handled = True, 0
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
         while self._frames and self._current is None and self._can_write and not self._is_ending:
-            if handled == REQUESTS_PER_TURN:
-                self._process_in_next_turn()
+            if handled == limits.REQUESTS_PER_TURN:
+                self._next_processing.schedule()
                 break
             handled += 1
             if self._pipeline:
@@ -155,13 +145,7 @@ class Connection(asyncio.Protocol):
             self._close(self._parse_error)
         self._pause_or_resume_reading()
 
-    def _process_in_next_turn(self) -> None:
-        if not self._process_is_scheduled:
-            self._process_is_scheduled = True
-            self._loop.call_soon(self._process_scheduled)
-
-    def _process_scheduled(self) -> None:
-        self._process_is_scheduled = False
+    def _process_rest(self) -> None:
         if self._frames and not self._is_processing:
             self._process()
 
@@ -187,7 +171,7 @@ class Connection(asyncio.Protocol):
         if self._rows is not None:
             self._rows.begin(frame)
         try:
-            header, request = decode_request(frame, MAX_ENTRIES_BY_API)
+            header, request = decode_request(frame, limits.MAX_ENTRIES_BY_API)
         except Unsupported as error:
             self._refuse(error.header)
             return
@@ -196,7 +180,7 @@ class Connection(asyncio.Protocol):
             return
         handler = self._broker.handler_for(header)
         if handler is not None:
-            self._current_frame, self._last_header = frame, header
+            self._current_frame, self.client_id = frame, header.client_id or ""
             self._call(handler, request, header)
         else:
             self._refuse(header)
@@ -299,7 +283,7 @@ class Connection(asyncio.Protocol):
             if exchange.is_queued:
                 self._add_response(exchange, encode_short_response(exchange.header, response, max_bytes))
                 return
-            encoder = ResponseEncoder(exchange.header, response, ENCODED_BYTES_PER_TURN, max_bytes)
+            encoder = ResponseEncoder(exchange.header, response, limits.ENCODED_BYTES_PER_TURN, max_bytes)
             if encoder.encode_portion():
                 self._add_response(exchange, encoder.out)
             else:
@@ -348,10 +332,8 @@ class Connection(asyncio.Protocol):
             self._process()
         elif not self._pipeline:
             self._flush()
-        elif not self._flush_is_scheduled:
-            # Mostly the others of this commit follow in this turn of the loop, and leave in one write.
-            self._flush_is_scheduled = True
-            self._loop.call_soon(self._flush)
+        else:  # mostly the others of this commit follow in this turn of the loop, and leave in one write
+            self._next_flush.schedule()
 
     def _cache(self, exchange: Exchange, still_valid: StillValid, response: bytearray) -> None:
         """Cache a short response for repetitions of the request, unless the gate might stop them."""
@@ -377,7 +359,6 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         """Write as many responses as the transport takes. If the connection is to be closed behind the last response,
         close it then."""
-        self._flush_is_scheduled = False
         while self._responses and self._can_write and not self._transport.is_closing():
             self._transport.write(self._responses.next_piece(whole=self._broker.needs_whole_responses))
         if self._is_closing and not self._responses:
@@ -387,7 +368,7 @@ class Connection(asyncio.Protocol):
         """Stop reading bytes while enough requests are queued and none of them can be handled; resume otherwise."""
         waiting = self._queued_bytes + self._frame_reader.buffered_bytes
         is_blocked = self._current is not None or len(self._pipeline) > 0 or not self._can_write
-        should_read = not (self._parse_error or (is_blocked and waiting >= MAX_READ_AHEAD_BYTES))
+        should_read = not (self._parse_error or (is_blocked and waiting >= limits.MAX_READ_AHEAD_BYTES))
         if should_read != self._is_reading and not self._is_closing:
             self._is_reading = should_read
             (self._transport.resume_reading if should_read else self._transport.pause_reading)()

@@ -75,3 +75,22 @@ class LongWork:
             self._on_error(error)
         if self._is_cancelled or self.is_done:
             self.is_done, self._turns = True, iter(())  # frees what the work holds
+
+
+class NextTurn:
+    """Calls a function in the next turn of the event loop, once for all calls of `schedule` in this one."""
+
+    __slots__ = ("_call", "_is_scheduled", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        self._loop, self._call = loop, call
+        self._is_scheduled = False
+
+    def schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._is_scheduled = False
+        self._call()

@@ -21,7 +21,7 @@ from regroup.storage.sqlite.block_table import BlockTable
 from regroup.storage.sqlite.connection import SqliteConnection
 from regroup.storage.sqlite.files import translate_sqlite_errors
 from regroup.storage.sqlite.group_index import GroupIndex
-from regroup.storage.sqlite.open_files import OpenFiles
+from regroup.storage.sqlite.loss.open_files import OpenFiles
 from regroup.storage.sqlite.rows import Number, Positions, Row, Value, read_rows
 from regroup.storage.sqlite.schema import OPEN_WRITER
 from regroup.storage.sqlite.trimming import HistoryTrimmer

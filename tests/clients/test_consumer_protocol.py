@@ -22,6 +22,8 @@ START_TIMEOUT_S = 120.0
 """Includes the compilation of the Java program."""
 OTHERS = {"java": java, "franz-go": franz_go}
 CLIENTS = ["librdkafka", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)]
+CLIENTS_THAT_COME_BACK = ["librdkafka", "java"]
+"""Without franz-go 1.22: it leaves with epoch -2 and without its instance id, which Kafka refuses as well."""
 QUIET_S = 60.0
 """Longer than many sessions, heartbeats and refreshes of metadata."""
 
@@ -103,7 +105,7 @@ def test_a_second_consumer_takes_over_a_half_and_its_crash_gives_it_back(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", CLIENTS_THAT_COME_BACK)
 def test_a_static_consumer_restarts_without_a_rebalance(client: str, serve: Serve, start: Start) -> None:
     emulator = serve("--topic", f"{TOPIC}:4", "--set", "group.consumer.session.timeout.ms=60000")
     first, second = start(client, emulator, instance_id="a"), start(client, emulator, instance_id="b")

@@ -17,7 +17,7 @@ def test_the_page_has_a_row_for_the_limits_of_every_api() -> None:
         name = request.__name__.removesuffix("Request")
         row = f"| {name} | {limit.step} | {limit.repeated} | {'; '.join(further)} |"
         assert row in PAGE.splitlines()
-    assert PAGE.count("\n| ") == len(limits.LIMITS) + 16
+    assert PAGE.count("\n| ") == len(limits.LIMITS) + 21
 
 
 def test_the_page_names_the_general_limits() -> None:

@@ -196,6 +196,16 @@ def a_commit_gets_the_error_of_the_rules(
     return None
 
 
+def a_classic_member_gets_the_error_of_the_rules(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """A member of the classic protocol is asked to join again, or refused, as the stored group requires."""
+    command, group = exchange.command, groups.group(exchange.group_id).stored
+    if not group.is_consumer or not isinstance(command, c.Heartbeat | c.SyncGroup):
+        return None
+    return _unlike(rules.classic_error(group, command), exchange)
+
+
 def a_fenced_request_changes_nothing(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
@@ -255,6 +265,7 @@ def _name(partition: Partition) -> str:
 RULE_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_heartbeat_gets_the_error_of_the_rules,
     a_commit_gets_the_error_of_the_rules,
+    a_classic_member_gets_the_error_of_the_rules,
 )
 """Invariants of all responses, by the group as it was before the request."""
 HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (

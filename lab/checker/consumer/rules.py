@@ -3,6 +3,8 @@
     heartbeat_error(group.stored, command, max_size)       NONE if the heartbeat has to be accepted
     commit_error(group.stored, command)                    the error of the whole commit
     fetch_error(group.stored, command)                     the error of a request for committed offsets
+    classic_error(group.stored, command)                   the error of a Heartbeat or SyncGroup (members of the classic
+                                                           protocol)
 
 The group is what the stored events add up to (`StoredGroup`). The checks are in Kafka's order: the first that fails
 answers. What is wrong with a request whatever its group is like is not repeated here: `UNJUDGED`.
@@ -13,7 +15,7 @@ from typing import Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.consumer_group import AWAY_EPOCH
+from regroup.coordinator.consumer_group import AWAY_EPOCH, ReconciliationState
 from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
 from regroup.protocol.errors import ErrorCode as E
 
@@ -22,6 +24,7 @@ UNJUDGED: Final = (
     E.UNSUPPORTED_ASSIGNOR,
     E.INVALID_REGULAR_EXPRESSION,
     E.UNKNOWN_SERVER_ERROR,
+    E.INCONSISTENT_GROUP_PROTOCOL,
     E.OFFSET_METADATA_TOO_LARGE,
 )
 """Errors that do not follow from the group."""
@@ -100,6 +103,27 @@ def fetch_error(group: StoredGroup, command: c.OffsetFetch) -> E:
     if member is None:
         return E.UNKNOWN_MEMBER_ID
     return E.NONE if command.member_epoch == member.epoch else stale_error(member)
+
+
+def classic_error(group: StoredGroup, command: c.Heartbeat | c.SyncGroup) -> E:
+    """The error of a member of the classic protocol: its generation is its epoch, and it joins again when it has to.
+
+    A Heartbeat lets it join as soon as it has something to give up or to get; SyncGroup only if the target is newer.
+    """
+    refused = identity_error(group, command.member_id, command.group_instance_id)
+    member = group.members.get(command.member_id)
+    if refused or member is None or not member.is_classic:
+        return refused or E.UNKNOWN_MEMBER_ID
+    if command.generation_id != member.epoch:
+        return E.ILLEGAL_GENERATION
+    revokes = member.state is ReconciliationState.UNREVOKED_PARTITIONS
+    if isinstance(command, c.SyncGroup):
+        return E.REBALANCE_IN_PROGRESS if group.target_epoch > member.epoch and not revokes else E.NONE
+    waits = member.state is ReconciliationState.UNRELEASED_PARTITIONS
+    missing = group.targets.get(command.member_id, frozenset()) - member.assigned.keys()
+    is_free = not any(group.other_holder(each, command.member_id) for each in missing)
+    joins = group.target_epoch > member.epoch or revokes or (waits and is_free)
+    return E.REBALANCE_IN_PROGRESS if joins else E.NONE
 
 
 def stale_error(member: StoredMember) -> E:

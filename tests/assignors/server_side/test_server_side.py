@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.assignors.interface import AssignorError
+from regroup.assignors.server_side import uniform_heterogeneous
 from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, sorted_targets
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
@@ -73,3 +74,18 @@ def test_a_target_beyond_the_end_of_its_topic_is_named() -> None:
 def test_a_group_without_members_or_subscriptions_has_empty_targets(assignor: ServerAssignor) -> None:
     assert assignor.assign(ServerGroup(SIZES, {})) == {}
     assert assignor.assign(ServerGroup(SIZES, {"a": ServerMember(())})) == {"a": {}}
+
+
+@given(first=groups, then=groups)
+def test_topics_of_few_partitions_are_assigned_as_those_of_many(
+    first: dict[str, tuple[str, ...]], then: dict[str, tuple[str, ...]]
+) -> None:
+    """The members are found in another way where a topic has far fewer partitions than subscribers."""
+
+    def targets(few: int) -> dict[str, list[TopicPartition]]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(uniform_heterogeneous, "FEW", few)
+            before = {name: target for name, target in assign(UniformAssignor(), first, {}).items() if name in then}
+            return assign(UniformAssignor(), then, before)
+
+    assert targets(0) == targets(1_000)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.interface import ServerGroup, ServerMember
-from regroup.assignors.server_side.subscribers import subscribers_by_topic, without
+from regroup.assignors.server_side.subscribers import Subscribers, without
 
 TOPICS = "abcdefgh"
 
@@ -20,17 +20,19 @@ def group_of(topics_of_members: list[tuple[str, ...]], sizes: dict[str, int]) ->
 @given(topics_of_members=subscriptions)
 def test_each_topic_has_the_members_that_name_it(topics_of_members: list[tuple[str, ...]]) -> None:
     group = group_of(topics_of_members, dict.fromkeys(TOPICS, 1))
-    found = subscribers_by_topic(group, list(group.members))
-    assert found == {
-        topic: [index for index, topics in enumerate(topics_of_members) if topic in topics]
-        for topic in {topic for topics in topics_of_members for topic in topics}
-    }
+    found = Subscribers(group, list(group.members))
+    assert set(found.topics) == {topic for topics in topics_of_members for topic in topics}
+    for topic in found.topics:
+        expected = [index for index, topics in enumerate(topics_of_members) if topic in topics]
+        assert found.of(topic) == expected
+        assert found.count(topic) == len(expected)
+        assert found.others(topic) == set(range(len(topics_of_members))) - set(expected)
 
 
 def test_a_missing_topic_is_named_with_the_first_member_that_has_its_subscription() -> None:
     group = group_of([("a",), ("a", "b"), ("a", "b")], {"a": 1})
     with pytest.raises(AssignorError, match="member m1 is subscribed to topic b, which does not exist"):
-        subscribers_by_topic(group, list(group.members))
+        Subscribers(group, list(group.members))
 
 
 @pytest.mark.parametrize("count", [1, 3, 50])

@@ -1,17 +1,24 @@
-"""Targets of large groups: what is computed for each member, and how much work that is."""
+"""Large groups: what is computed for each member's share of a target, and how much work a request is."""
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.targets import ExistingTopics, compute_targets, java_uuid_hash
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
+from regroup.coordinator.decide import decide
+from regroup.coordinator.group import Group
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.java_order import in_hash_map_order
 from regroup.protocol.topic_ids import topic_id_text
 from tests.counted_calls import calls_of
+
+SETTINGS = CoordinatorSettings()
 
 
 def image(topics: int, partitions: int) -> TopicsImage:
@@ -69,3 +76,60 @@ def test_partitions_are_not_handled_one_by_one() -> None:
 
     work(10)
     assert work(10_000) < 1.2 * work(100)
+
+
+def converged(size: int, topics: TopicsImage) -> Group:
+    """A group whose members have reached the target, each with one partition."""
+    names, topic_id = ("topic1",), topics.by_name["topic1"].topic_id
+    epoch = size + 1
+    members = {
+        f"m{index}": ConsumerMember(
+            member_id=f"m{index}",
+            profile=ConsumerProfile(
+                subscribed_topics=names, session_timeout_ms=SETTINGS.group_consumer_session_timeout_ms
+            ),
+            epoch=epoch,
+            previous_epoch=epoch,
+            assigned={topic_id: {index: epoch}},
+        )
+        for index in range(size)
+    }
+    consumer = ConsumerGroup(
+        group_epoch=epoch,
+        assignment_epoch=epoch,
+        assigned_at_ms=1,
+        metadata_hash=topics.metadata_hash(names),
+        hashed_topics=names,
+        targets={member_id: {topic_id: (index,)} for index, member_id in enumerate(members)},
+        members=members,
+        holders={topic_id: dict(enumerate(members))},
+        subscriptions={"topic1": size},
+        subscribed_topics=names,
+    )
+    return Group(group_id="g", consumer=consumer)
+
+
+def calls_of_heartbeat(size: int, *, joins: bool) -> int:
+    """A heartbeat that changes nothing, or one by which a member joins before the next target is due."""
+    topics = image(1, size)
+    group = converged(size, topics)
+    command = ConsumerGroupHeartbeat(
+        group_id="g",
+        at_ms=2,
+        member_id="new" if joins else "m3",
+        member_epoch=0 if joins else size + 1,
+        rebalance_timeout_ms=60_000 if joins else -1,
+        subscribed_topics=("topic1",) if joins else None,
+        owned={} if joins else None,
+        topics=topics,
+    )
+    decision = decide(SETTINGS, group, command)
+    assert bool(decision.events) == joins
+    assert decision.response is not None
+    return calls_of(lambda: decide(SETTINGS, group, command))
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_heartbeat_costs_the_same_in_a_group_of_any_size(joins: bool) -> None:
+    calls_of_heartbeat(10, joins=joins)
+    assert calls_of_heartbeat(2_000, joins=joins) == calls_of_heartbeat(20, joins=joins)

@@ -13,6 +13,7 @@ from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.lab.checker import store_invariants
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
@@ -23,11 +24,11 @@ EVERY = (
     *invariants.RESPONSE_INVARIANTS_BY_COMMAND[c.JoinGroup],
     *invariants.RESPONSE_INVARIANTS_BY_COMMAND[c.SyncGroup],
     *invariants.RESPONSE_INVARIANTS_BY_COMMAND[c.OffsetCommit],
-    *invariants.LOAD_INVARIANTS,
+    *store_invariants.LOAD_INVARIANTS,
     invariants.a_request_has_at_most_one_response,
     invariants.only_dependent_responses_are_held,
     invariants.an_open_request_gets_its_response,
-    invariants.the_shadow_group_equals_the_live_group,
+    store_invariants.the_shadow_group_equals_the_live_group,
 )
 
 
@@ -226,7 +227,7 @@ async def test_offsets_that_a_load_loses_are_found(monkeypatch: pytest.MonkeyPat
     )
     await harness.start()
 
-    assert invariant_sentence(invariants.acknowledged_offsets_survive) in harness.violated_sentences()
+    assert invariant_sentence(store_invariants.acknowledged_offsets_survive) in harness.violated_sentences()
 
 
 async def test_an_acknowledged_generation_that_a_load_takes_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +240,7 @@ async def test_an_acknowledged_generation_that_a_load_takes_back_is_found(monkey
     )
     await harness.start()
 
-    assert invariant_sentence(invariants.acknowledged_assignments_survive) in harness.violated_sentences()
+    assert invariant_sentence(store_invariants.acknowledged_assignments_survive) in harness.violated_sentences()
 
 
 async def test_an_unavailable_coordinator_is_not_checked_against_the_table() -> None:

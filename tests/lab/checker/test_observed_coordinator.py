@@ -13,14 +13,16 @@ from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses
 from regroup.lab.checker.checker import FULL_REPLAY
 from regroup.lab.checker.coordinator_invariants import (
-    a_load_finds_every_event,
     a_request_has_at_most_one_response,
     a_response_agrees_with_the_store,
     a_response_is_in_the_response_table,
     a_response_waits_until_its_events_are_durable,
+    an_open_request_gets_its_response,
+)
+from regroup.lab.checker.store_invariants import (
+    a_load_finds_every_event,
     acknowledged_assignments_survive,
     acknowledged_offsets_survive,
-    an_open_request_gets_its_response,
     the_shadow_group_equals_the_live_group,
 )
 from regroup.protocol.errors import ErrorCode

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from regroup.lab.checker import coordinator_invariants as c
+from regroup.lab.checker import store_invariants as store
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer import steps
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
@@ -76,8 +77,13 @@ found_by(groups.member_at_the_target_keeps_the_rest, i.a_member_at_the_target_ha
 found_by(groups.removed_member_goes_on, i.only_a_present_epoch_is_accepted, "at 10s: ben pauses for 14s")
 found_by(groups.refused_heartbeat_bumps_the_epoch, i.a_fenced_request_changes_nothing, "at 10s: ben pauses for 14s")
 found_by(groups.target_is_computed_for_joins_alone, RECOVERY_INVARIANT)
-found_by(groups.away_member_loses_its_partitions, c.both_folds_agree, "at 20s: anna leaves", anna=STATIC)
-found_by(groups.away_member_keeps_what_it_had_to_give_up, c.both_folds_agree, "at 15s: anna leaves", anna=STATIC + SLOW)
+found_by(groups.away_member_loses_its_partitions, store.both_folds_agree, "at 20s: anna leaves", anna=STATIC)
+found_by(
+    groups.away_member_keeps_what_it_had_to_give_up,
+    store.both_folds_agree,
+    "at 15s: anna leaves",
+    anna=STATIC + SLOW,
+)
 found_by(groups.step_keeps_one_partition_too_many, steps.what_a_step_keeps_was_in_its_target)
 found_by(groups.partition_is_released_unasked, i.only_its_owner_releases_a_partition, anna=ANNA + SLOW)
 found_by(groups.previous_epoch_is_fenced, i.a_heartbeat_gets_the_error_of_the_rules, LOST)
@@ -93,9 +99,18 @@ found_by(
     workload=WORKLOAD,
 )
 found_by(offsets.upgrade_forgets_a_member, MIGRATION_KEEPS_MEMBERS, **CLASSIC)
-found_by(offsets.upgrade_forgets_offsets, c.a_migration_keeps_acknowledged_offsets, **CLASSIC, workload=WORKLOAD)
+found_by(
+    offsets.upgrade_forgets_offsets,
+    store.a_migration_keeps_acknowledged_offsets,
+    **CLASSIC,
+    workload=WORKLOAD,
+)
 found_by(offsets.downgrade_forgets_a_member, MIGRATION_KEEPS_MEMBERS, **CLASSIC)
-found_by(offsets.load_begins_members_at_epoch_0, c.answers_to_consumers_survive, "at 15s: the brokers crash for 1s")
+found_by(
+    offsets.load_begins_members_at_epoch_0,
+    store.answers_to_consumers_survive,
+    "at 15s: the brokers crash for 1s",
+)
 found_by(timeouts.consumer_session_never_expires, RECOVERY_INVARIANT, "at 20s: ben crashes")
 found_by(
     *(

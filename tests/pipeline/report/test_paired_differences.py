@@ -13,7 +13,8 @@ CAMPAIGN = Campaign("?", "", 4, {"protocol": ["consumer", "eager"], "scenario": 
 
 def run(protocol: str, scenario: str, seed: int, ownerless_s: float | None) -> dict[str, object]:
     cell = f"protocol={protocol},scenario={scenario}"
-    return {"cell": cell, "seed": seed, **dict.fromkeys(MEASURES, 0.0), "disturbed_ownerless_s": ownerless_s}
+    measures = {**dict.fromkeys(MEASURES, 0.0), "disturbed_ownerless_s": ownerless_s}
+    return {"cell": cell, "seed": seed, "processed": 9, **measures}
 
 
 def test_a_cell_is_compared_with_the_first_value_where_all_else_is_equal_and_seed_by_seed() -> None:
@@ -30,6 +31,16 @@ def test_a_cell_is_compared_with_the_first_value_where_all_else_is_equal_and_see
     assert difference.mean_difference == pytest.approx(16 / 3)
     assert 5 <= difference.low < difference.mean_difference < difference.high <= 6
     assert len(found) == len(MEASURES), "one cell of the other scenario has no run to compare with"
+
+
+def test_runs_without_records_are_not_compared_by_records_that_were_processed_again() -> None:
+    rows = [
+        run(protocol, "crashes", seed, 1.0) | {"processed": 0}
+        for protocol in CAMPAIGN.grid["protocol"]
+        for seed in (0, 1)
+    ]
+    found = {each.measure for each in paired_differences(CAMPAIGN, measured(rows))}
+    assert found == {*MEASURES} - {"processed_twice"}
 
 
 def test_the_interval_of_equal_differences_is_one_value() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from regroup.storage.sqlite.wal_frames import WalFrames
+from regroup.storage.sqlite.loss.wal_frames import WalFrames
 
 FRAME_BYTES = 24 + 4096
 

@@ -6,9 +6,9 @@ import pytest
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile
+from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
 from regroup.coordinator.topics import NO_TOPICS
-from regroup.lab.checker.consumer.rules import commit_error, fetch_error, heartbeat_error
+from regroup.lab.checker.consumer.rules import classic_error, commit_error, fetch_error, heartbeat_error
 from regroup.lab.checker.consumer.stored_group import StoredGroup, StoredMember
 from regroup.protocol.errors import ErrorCode as E
 
@@ -125,3 +125,35 @@ def test_an_old_version_of_the_commit_is_for_members_of_the_classic_protocol() -
 def test_the_error_of_a_fetch(member_id: str | None, epoch: int, expected: E) -> None:
     fetch = c.OffsetFetch(group_id="g", at_ms=0, partitions=None, member_id=member_id, member_epoch=epoch)
     assert fetch_error(group(), fetch) is expected
+
+
+@pytest.mark.parametrize(
+    ("member_id", "generation_id", "target_epoch", "heartbeat_error", "sync_error"),
+    [
+        ("carla", 5, 5, E.NONE, E.NONE),
+        ("carla", 4, 5, E.ILLEGAL_GENERATION, E.ILLEGAL_GENERATION),
+        ("carla", 5, 6, E.REBALANCE_IN_PROGRESS, E.REBALANCE_IN_PROGRESS),
+        ("anna", 5, 5, E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID),
+        ("ben", 5, 5, E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_the_error_of_a_member_of_the_classic_protocol(
+    member_id: str, generation_id: int, target_epoch: int, heartbeat_error: E, sync_error: E
+) -> None:
+    known = group()
+    known.target_epoch = target_epoch
+    sent: dict[str, Any] = {"group_id": "g", "at_ms": 0, "member_id": member_id, "generation_id": generation_id}
+    assert classic_error(known, c.Heartbeat(**sent)) is heartbeat_error
+    assert classic_error(known, c.SyncGroup(**sent)) is sync_error
+
+
+def test_a_member_that_waits_joins_again_when_nothing_keeps_it_waiting() -> None:
+    known = group()
+    carla = known.members["carla"]
+    beat = c.Heartbeat(group_id="g", at_ms=0, member_id="carla", generation_id=5)
+    carla.state, known.targets = ReconciliationState.UNRELEASED_PARTITIONS, {"carla": frozenset({("t", 1)})}
+    assert classic_error(known, beat) is E.NONE, "anna has it"
+    known.members["anna"].pending.clear()
+    assert classic_error(known, beat) is E.REBALANCE_IN_PROGRESS
+    carla.state, carla.pending = ReconciliationState.UNREVOKED_PARTITIONS, {("t", 5): 2}
+    assert classic_error(known, beat) is E.REBALANCE_IN_PROGRESS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from regroup.storage.errors import StoreLost
 from regroup.storage.sqlite.files import sibling_file
-from regroup.storage.sqlite.wal_frames import WalFrames
+from regroup.storage.sqlite.loss.wal_frames import WalFrames
 
 
 class OpenFiles:
