@@ -35,7 +35,7 @@ LONG_TESTS_FIRST = (
     "tests/clients/",
     "tests/classroom/page/",
     "tests/robustness/",
-    "tests/control/test_live_page.py",
+    "tests/control/test_live_page",
     "tests/conformance/",
     "tests/test_wheel.py",
     "tests/cli/",

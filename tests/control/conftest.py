@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from regroup.control.endpoints.endpoint import ControlledEmulator
+from regroup.control.web.files import PortKind
 from regroup.control.web.server import serve_control
 from regroup.testing import AsyncEmulator, Emulator
 
@@ -158,3 +159,9 @@ def start_control(kafka: Emulator) -> Iterator[StartControl]:
 @pytest.fixture
 def control(start_control: StartControl) -> Control:
     return start_control()
+
+
+@pytest.fixture
+def port(start_control: StartControl) -> Control:
+    """The port of a live page."""
+    return start_control(kind=PortKind.PAGE)

@@ -107,7 +107,9 @@ class ConsumerGroups:
 
     def group(self, group_id: str) -> KnownGroup:
         """The group of this id, which may have no members."""
-        return self._groups.setdefault(group_id, KnownGroup())
+        if (group := self._groups.get(group_id)) is None:  # each response asks for it: none is made to be thrown away
+            group = self._groups[group_id] = KnownGroup()
+        return group
 
     @property
     def group_ids(self) -> tuple[str, ...]:

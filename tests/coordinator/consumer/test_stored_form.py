@@ -1,4 +1,4 @@
-"""The stored form of the events of consumer groups and of migrations: what is in the files is written as it was, and read.
+"""The stored form of the events of consumer groups and of migrations: what the files hold is written so, and read.
 
 A change of the form is a decision: docs/architecture.md says what it needs.
 """
