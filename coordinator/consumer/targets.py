@@ -8,7 +8,7 @@ from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.coordinator.consumer.events import TargetAssigned
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerProfile, Partitions, TopicId
+from regroup.coordinator.consumer_group import FIRST_GROUP_EPOCH, ConsumerGroup, ConsumerProfile, Partitions, TopicId
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.java_order import hash_map_buckets, in_hash_map_order, java_hash_map_order
@@ -40,6 +40,8 @@ def elected_assignor(consumer: ConsumerGroup, sole_vote: str | None = None) -> s
 def update_target(decision: DecisionBuilder, topics: TopicsImage, assignor: str, *, homogeneous: bool) -> None:
     """Compute a new target if the group has changed since the last one, and if the assignment interval is over.
 
+    The target of the first group epoch, which has no partitions, begins no interval: Apache Kafka 4.4.0 was seen to
+    compute the next one at once.
     `homogeneous` says whether all members count as equal subscribers. Raises AssignorError.
     """
     consumer = consumer_of(decision.group)
@@ -49,7 +51,7 @@ def update_target(decision: DecisionBuilder, topics: TopicsImage, assignor: str,
     decision.apply(
         TargetAssigned,
         assignment_epoch=consumer.group_epoch,
-        assigned_at_ms=decision.at_ms,
+        assigned_at_ms=decision.at_ms if consumer.group_epoch > FIRST_GROUP_EPOCH else 0,
         assignor=assignor,
         targets={
             member_id: target for member_id, target in targets.items() if consumer.targets.get(member_id) != target

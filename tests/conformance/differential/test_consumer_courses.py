@@ -3,12 +3,14 @@
 from collections import Counter
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from regroup.cli.conformance.steerable_cluster import SteerableCluster, run_steerable_cluster
 from regroup.conformance.differential.consumer_member import CourseConsumer
 from regroup.conformance.differential.course_group import ClientPhase
 from regroup.conformance.differential.differential_run import ComparedBrokers, run_course
+from regroup.conformance.differential.normalise import CourseNames
 from regroup.conformance.differential.random_course import (
     CONSUMER_WEIGHTS,
     RESTART_MOVE,
@@ -104,6 +106,13 @@ async def test_a_member_that_crosses_over_joins_and_syncs_and_returns_when_it_is
     assert anna.phase is ClientPhase.JOINS
     anna.apply(HeartbeatResponse(error_code=E.UNKNOWN_MEMBER_ID))
     assert (anna.is_classic, anna.client.id, anna.epoch) == (False, "A-0", 0)
+
+
+def test_the_wording_of_a_refused_heartbeat_is_not_compared() -> None:
+    names = CourseNames({}, {})
+    other = heartbeat_answer(0, error=E.UNKNOWN_MEMBER_ID)
+    one = msgspec.structs.replace(other, error_message="no such member")
+    assert names.normalise_response(one) == names.normalise_response(other)
 
 
 def test_brokers_with_other_policies_of_migration_are_not_compared() -> None:

@@ -29,6 +29,13 @@ def test_the_first_member_gets_everything_at_epoch_2(interval_ms: int) -> None:
     ]
 
 
+def test_a_first_member_without_topics_begins_no_assignment_interval() -> None:
+    harness = ConsumerHarness(group_consumer_assignment_interval_ms=1_000)
+    assert harness.join("m1", subscribed_topics=()).epoch == 1
+    answer = harness.join("m2")
+    assert (answer.epoch, answer.assignment) == (2, ALL)
+
+
 @behaviour("cg.join.unknown-member-positive-epoch")
 def test_a_stranger_with_an_epoch_is_refused() -> None:
     assert ConsumerHarness().one().beat("mx", 1).code is E.UNKNOWN_MEMBER_ID
