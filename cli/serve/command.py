@@ -110,11 +110,14 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
 async def serve(args: Namespace, plan: ServePlan) -> None:
     """Serve until SIGTERM or Ctrl-C, also while it is still starting; then finish the requests that were accepted."""
     stop = stop_on_signals()
-    asyncio.get_running_loop().set_exception_handler(LoopExceptionHandler())
+    handler = LoopExceptionHandler()
+    asyncio.get_running_loop().set_exception_handler(handler)
     raise_open_file_limit()
+    watching = asyncio.create_task(handler.watch_open_files())
     serving = asyncio.create_task(serve_until_cancelled(args, plan))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+    watching.cancel()
     stopping.cancel()
     serving.cancel()
     with suppress(asyncio.CancelledError):

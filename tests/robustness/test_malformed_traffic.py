@@ -259,9 +259,12 @@ async def test_six_frames_near_the_limit_cost_their_size_which_is_freed_again(se
         await wait_until(lambda: memory_mb(emulator) - before_mb < 50, "the memory to be freed")
 
 
-async def test_connections_at_the_open_file_limit_wait_and_the_others_continue(serve: Serve) -> None:
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+async def test_connections_beyond_the_open_file_limit_are_logged_and_the_others_continue(
+    serve: Serve, loop: str
+) -> None:
     resource = pytest.importorskip("resource")
-    emulator = serve(*TOPIC)
+    emulator = serve(*TOPIC, "--loop", loop)
     resource.prlimit(process_id(emulator), resource.RLIMIT_NOFILE, (60, 60))
     async with bystander_is_undisturbed(emulator):
         with sockets(emulator, 100):
