@@ -4,11 +4,19 @@ changes.
 
 import asyncio
 from collections.abc import Callable
+from typing import NamedTuple
 
 from regroup.coordinator.commands import Deadline
 
 TICK_MS = 1
 """The step of Kafka's timers in milliseconds. No deadline passes in the step in which it was set."""
+
+
+class _Timer(NamedTuple):
+    """A group's timer, and the time of the loop at which it fires. uvloop's handles do not always know it."""
+
+    handle: asyncio.Handle
+    due_s: float
 
 
 class GroupTimers:
@@ -32,7 +40,7 @@ class GroupTimers:
         self._on_deadline = on_deadline
         self._now = now
         self._tick_ms = tick_ms
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, _Timer] = {}
         self._changed: dict[str, None] = {}
         self._check: asyncio.Handle | None = None
 
@@ -46,7 +54,7 @@ class GroupTimers:
     def stop(self) -> None:
         """Cancel every timer."""
         for timer in self._timers.values():
-            timer.cancel()
+            timer.handle.cancel()
         self._timers.clear()
         self._changed.clear()
 
@@ -64,11 +72,11 @@ class GroupTimers:
         if deadline is None:
             return
         due_s = loop.time() + max(deadline.at_ms - self._now(), self._tick_ms) / 1000
-        if present and present.when() <= due_s + TICK_MS / 1000:
+        if present and present.due_s <= due_s + TICK_MS / 1000:
             return
         if present:
-            present.cancel()
-        self._timers[group_id] = loop.call_at(due_s, self._fire, group_id)
+            present.handle.cancel()
+        self._timers[group_id] = _Timer(loop.call_at(due_s, self._fire, group_id), due_s)
 
     def _fire(self, group_id: str) -> None:
         self._timers.pop(group_id, None)

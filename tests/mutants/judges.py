@@ -70,7 +70,9 @@ def judge_by_stories(copy: ProjectCopy) -> Verdict:
     A story that fails is asked again by itself, since on a busy machine one may fail by its timing alone.
     """
     settings = [word for each in STORY_SETTINGS for word in ("--set", each)]
-    serve = [sys.executable, "-m", "regroup", "serve", "--port", "0", "--store", ":memory:", "--log-level", "error"]
+    store = copy.folder / "stories.db"
+    store.unlink(missing_ok=True)
+    serve = [sys.executable, "-m", "regroup", "serve", "--port", "0", "--store", str(store), "--log-level", "error"]
     before_s = _cpu_of_children_s()
     with Popen(
         [*serve, *settings], cwd=copy.folder, env=copy.environment, stdout=PIPE, stderr=DEVNULL, text=True

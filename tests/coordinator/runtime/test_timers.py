@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+import uvloop
 
 from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.runtime.timers import GroupTimers
@@ -133,3 +134,26 @@ async def test_after_a_stop_no_deadline_passes() -> None:
     harness.timers.stop()
     await asyncio.sleep(10)
     assert harness.passed == []
+
+
+def test_uvloop_sets_a_timer_again_that_is_due_at_once() -> None:
+    passed: list[str] = []
+    errors: list[dict[str, Any]] = []
+
+    async def pass_three_deadlines() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+        timers = GroupTimers(next_deadline, lambda group, deadline: change(timers, group), lambda: 0, tick_ms=0)
+        timers.reschedule(GROUP)
+        while len(passed) < 3:
+            await asyncio.sleep(0)
+
+    def next_deadline(group: str) -> Deadline | None:
+        return Deadline(0, DeadlineKind.SESSION) if len(passed) < 3 else None
+
+    def change(timers: GroupTimers, group: str) -> None:
+        passed.append(group)
+        timers.reschedule(group)
+
+    uvloop.run(pass_three_deadlines())
+    assert passed == [GROUP] * 3
+    assert errors == []
