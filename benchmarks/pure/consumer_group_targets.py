@@ -38,7 +38,9 @@ SIZES = (
     (1_000, 1, 200_000),
     (10_000, 1, 10_000),
     (10_000, 100, 10_000),
-    (10_000, 1_000, 10_000),
+    (18_000, 1, 18_000),
+    (1_000, 5, 100_000),
+    (1_000, 1, 1_000_000),
 )
 """For each row: the number of members, of topics, and of partitions of all topics together."""
 

@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
+from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
@@ -18,6 +19,8 @@ ASSIGNORS: Final[dict[str, ServerAssignor]] = {
     assignor.name: assignor for assignor in (UniformAssignor(), ServerRangeAssignor())
 }
 """The assignors of a coordinator by name (`group.consumer.assignors`); the first is the default."""
+MAX_TARGET_WORK: Final = 1_500_000
+"""The most work that a target may be, as `target_work` counts it: about 0.2 seconds, in which other groups wait."""
 DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 
@@ -69,7 +72,11 @@ def interval_is_over(decision: DecisionBuilder, consumer: ConsumerGroup) -> bool
 def compute_targets(
     consumer: ConsumerGroup, topics: TopicsImage, assignor: ServerAssignor, *, homogeneous: bool
 ) -> dict[str, Partitions]:
-    """The share of every member. Members and topics have the order of Kafka's hash maps, as far as it can be known."""
+    """The share of every member. Members and topics have the order of Kafka's hash maps, as far as it can be known.
+
+    Raises AssignorError, also for a group whose target would take too long.
+    """
+    refuse_beyond_limit(consumer, 0, sum(consumer.subscriptions.values()), homogeneous=homogeneous)
     subscribed: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
     existing = ExistingTopics(consumer, topics)
     members = {}
@@ -83,6 +90,9 @@ def compute_targets(
             current=by_topic_name(consumer.targets.get(member_id, {}), topics),
             instance_id=member.instance_id,
         )
+    partitions = sum(topics.by_name[name].partitions for name in existing.names)
+    subscriptions = sum(len(each.topics) for each in members.values())
+    refuse_beyond_limit(consumer, partitions, subscriptions, homogeneous=homogeneous)
     computed = assignor.assign(
         ServerGroup(
             partitions_per_topic={name: topics.by_name[name].partitions for name in existing.names},
@@ -97,6 +107,26 @@ def compute_targets(
         }
         for member_id in consumer.members
     }
+
+
+def refuse_beyond_limit(consumer: ConsumerGroup, partitions: int, subscriptions: int, *, homogeneous: bool) -> None:
+    """Raises AssignorError if the group's target would take too long: see `target_work`."""
+    members = len(consumer.members)
+    work = target_work(members, partitions, subscriptions, homogeneous=homogeneous)
+    if work > MAX_TARGET_WORK:
+        equal = "equal" if homogeneous else "unequal"
+        raise AssignorError(
+            f"{members:,} members, {partitions:,} partitions and {subscriptions:,} {equal} subscriptions are too many"
+        )
+
+
+def target_work(members: int, partitions: int, subscriptions: int, *, homogeneous: bool) -> int:
+    """How much work a target is, in units of about 0.12 microseconds (`benchmarks/pure/consumer_group_targets.py`).
+
+    `subscriptions` are the topics of all members together; they count where they are not the same ones for all.
+    """
+    work = 80 * members + partitions
+    return work if homogeneous else work + 9 * partitions + subscriptions // 2
 
 
 class ExistingTopics:

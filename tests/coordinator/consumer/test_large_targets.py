@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.coordinator.consumer import targets
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.consumer.targets import ExistingTopics, compute_targets, java_uuid_hash
+from regroup.coordinator.consumer.targets import ExistingTopics, compute_targets, java_uuid_hash, target_work
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
 from regroup.coordinator.decide import decide
 from regroup.coordinator.group import Group
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.java_order import in_hash_map_order
 from regroup.protocol.topic_ids import topic_id_text
 from tests.counted_calls import calls_of
@@ -133,3 +136,53 @@ def calls_of_heartbeat(size: int, *, joins: bool) -> int:
 def test_a_heartbeat_costs_the_same_in_a_group_of_any_size(joins: bool) -> None:
     calls_of_heartbeat(10, joins=joins)
     assert calls_of_heartbeat(2_000, joins=joins) == calls_of_heartbeat(20, joins=joins)
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "subscriptions", "homogeneous"),
+    [(18_750, 0, 0, True), (1, 1_499_920, 1, True), (1, 149_992, 0, False), (1, 0, 2_999_840, False)],
+)
+def test_the_work_of_a_target_grows_with_members_partitions_and_unequal_subscriptions(
+    members: int, partitions: int, subscriptions: int, homogeneous: bool
+) -> None:
+    work = target_work(members, partitions, subscriptions, homogeneous=homogeneous)
+    assert work == targets.MAX_TARGET_WORK
+
+
+def test_a_target_that_is_too_much_work_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = image(4, 1)
+    one, two, three, _ = sorted(topics.by_name)
+    unequal, equal = group_of([(one, two), (one,), (two, three)]), group_of([(one, two)] * 3)
+    monkeypatch.setattr(targets, "MAX_TARGET_WORK", 3 * 80 + 2)
+    compute_targets(equal, topics, UniformAssignor(), homogeneous=True)
+    text = "3 members, 3 partitions and 5 unequal subscriptions are too many"
+    with pytest.raises(AssignorError, match=text):
+        compute_targets(unequal, topics, UniformAssignor(), homogeneous=False)
+    monkeypatch.setattr(targets, "MAX_TARGET_WORK", 3 * 80)
+    with pytest.raises(AssignorError, match="3 members, 2 partitions and 6 equal subscriptions are too many"):
+        compute_targets(equal, topics, UniformAssignor(), homogeneous=True)
+
+
+def test_a_heartbeat_that_needs_a_target_beyond_the_limits_is_refused_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(targets, "MAX_TARGET_WORK", 100)
+    topics, group = image(1, 4), Group(group_id="g")
+    responses = []
+    for member_id in ("anna", "ben"):
+        command = ConsumerGroupHeartbeat(
+            group_id="g",
+            at_ms=0,
+            member_id=member_id,
+            member_epoch=0,
+            rebalance_timeout_ms=1_000,
+            subscribed_topics=tuple(topics.by_name),
+            owned={},
+            topics=topics,
+        )
+        decision = decide(CoordinatorSettings(group_consumer_assignment_interval_ms=0), group, command)
+        responses.append((decision.response.error_code, len(decision.events)))
+        group = decision.group
+    assert responses[0][0] == ErrorCode.NONE
+    assert responses[1] == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    assert set(group.consumer.members) == {"anna"}
