@@ -52,7 +52,8 @@ class CaseMember(msgspec.Struct, rename="camel", frozen=True):
         return tuple(TopicPartition(topic, number) for topic, number in self.owned or self.current)
 
     def assignor_member(self, assignor: str) -> AssignorMember:
-        """The member as the leader sees it. Raises `ValueError` for user data that is not hexadecimal."""
+        """The member as the assignor gets it in the leader, with its subscription and user data. Raises `ValueError`
+        for user data that is not hexadecimal."""
         return AssignorMember(
             tuple(dict.fromkeys(self.topics)),
             self._user_data(assignor),
@@ -96,6 +97,8 @@ class CaseStep(msgspec.Struct, rename="camel", frozen=True):
             raise ValueError(f"member {twice} is listed twice")
         if sum(self.partitions_per_topic.values()) > MAX_PARTITIONS:
             raise ValueError(f"too many partitions: more than {MAX_PARTITIONS} in all topics together")
+        if self.subscription_type == "homogeneous" and len({frozenset(member.topics) for member in self.members}) > 1:
+            raise ValueError("subscriptionType is homogeneous, and the members subscribe to different topics")
 
     def server_group(self) -> ServerGroup:
         """The group as the input of one of the coordinator's assignors."""
@@ -114,7 +117,8 @@ class CaseStep(msgspec.Struct, rename="camel", frozen=True):
 
 
 class AssignorCase(msgspec.Struct, frozen=True):
-    """An assignor and its rebalances in sequence. `is_sequence` is True if the case was written with `steps`."""
+    """A case of a file: the name of an assignor, and its rebalances in sequence. `is_sequence` is True if the case was
+    written with `steps`."""
 
     id: str
     assignor: str
@@ -151,5 +155,5 @@ def assign_step(assignor: str, step: CaseStep) -> Assignments:
         return sorted_targets(SERVER_SIDE[assignor]().assign(step.server_group()))
     members = {member.id: member.assignor_member(assignor) for member in step.members}
     cluster = ClusterMetadata(step.partitions_per_topic, step.racks)
-    chosen = assignor_named(assignor)
+    chosen = assignor_named(assignor, also_known=SERVER_SIDE)
     return chosen.assign(cluster, members) if assignor in BUILT_IN else assign_checked(chosen, cluster, members)

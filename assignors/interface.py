@@ -66,7 +66,7 @@ class ClusterMetadata:
         return created
 
     def replica_racks(self, topic: str) -> list[frozenset[str]]:
-        """The racks of the replicas, for each partition of the topic."""
+        """For each partition of the topic, in order, the set of racks in which it has a replica."""
         known = [frozenset(rack for rack in replicas if rack is not None) for replicas in self.racks.get(topic, ())]
         count = self.partitions_per_topic[topic]
         return (known + [frozenset()] * (count - len(known)))[:count]
@@ -110,8 +110,8 @@ class Assignor(ABC):
         return None
 
     def on_assignment(self, assignment: Assignment, generation: int) -> LastAssignment:
-        """Called when the member gets an assignment: returns what it keeps of it until the next
-        `subscription_user_data`."""
+        """Called when the member gets an assignment: returns what the member keeps of it, which is passed as `last` to
+        the next `subscription_user_data`."""
         return LastAssignment(assignment.partitions, generation)
 
 

@@ -96,18 +96,19 @@ class TopicState:
         self.racks_matter = racks_matter(self.rack_of.values(), self.replica_racks)
 
     def capacity(self, index: int) -> int:
-        """How many partitions the member may still get. The quota is one larger while the topic has larger quotas
-        left."""
+        """How many partitions of the topic the member `index` may still get. The quota is one larger while the topic
+        has larger quotas left."""
         return max(0, self.quota + (self.larger_quotas > 0) - len(self.assigned[index]))
 
     def assign(self, index: int, numbers: list[int]) -> None:
-        """Assign these partitions to a member. If the member exceeds the smaller quota, one of the larger quotas is
-        used up."""
+        """Assign the partitions with these numbers to the member `index`. If the member then exceeds the smaller quota,
+        one of the larger quotas is used up."""
         self.assigned[index] += [self.unassigned.pop(number) for number in numbers]
         self.larger_quotas -= bool(numbers) and len(self.assigned[index]) > self.quota
 
     def is_rack_match(self, index: int, number: int) -> bool:
-        """Whether the partition has a replica in the member's rack; True for a member without a rack."""
+        """Whether the partition `number` has a replica in the rack of the member `index`; True for a member without a
+        rack."""
         rack = self.rack_of.get(index)
         return rack is None or rack in self.replica_racks[number]
 

@@ -6,7 +6,7 @@ A package offers an assignor by an entry point that names its class:
     nearest-first = "my_package.assignors:NearestFirst"
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import entry_points
@@ -44,15 +44,16 @@ def offering(assignor: Assignor | None) -> Iterator[None]:
         _offered.reset(token)
 
 
-def assignor_named(name: str) -> Assignor:
-    """A new assignor with this name. Raises `AssignorError` if there is none or it cannot be loaded."""
+def assignor_named(name: str, also_known: Iterable[str] = ()) -> Assignor:
+    """A new assignor with this name. Raises `AssignorError` if there is none or it cannot be loaded; `also_known` are
+    other names that its text lists."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
     if (own := _offered.get()) is not None and own.name == name:
         return own
     offered = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in offered:
-        names = ", ".join(sorted({*BUILT_IN, *offered}))
+        names = ", ".join(sorted({*BUILT_IN, *offered, *also_known}))
         raise AssignorError(
             f"unknown assignor {name!r}; assignors: {names}; packages add more by entry points of {ENTRY_POINT_GROUP}"
         )

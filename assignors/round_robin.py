@@ -27,7 +27,8 @@ class RoundRobinAssignor(Assignor):
     name = "roundrobin"
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """Assign every partition. The cycle of members continues from one topic to the next."""
+        """Assign every partition to the next member of the cycle that subscribes to its topic. The cycle continues from
+        one topic to the next."""
         order = static_members_first(members)
         assignments: Assignments = {member: [] for member in members}
         assigned = [assignments[name] for name in order]

@@ -1,1 +1,1 @@
-"""Reads and writes values in the form that people use: durations, partitions, and YAML files without repeated keys."""
+"""Reads and writes values as people write them: durations, addresses, partitions, YAML without repeated keys."""

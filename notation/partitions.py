@@ -12,7 +12,7 @@ def format_partitions(partitions: Iterable[tuple[str, int]], between: str = "; "
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Format ascending numbers as `0-3,7`."""
+    """Format ascending numbers as ranges: 0, 1, 2, 3 and 7 become `0-3,7`."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:

@@ -100,7 +100,7 @@ __all__ = ["Api", "APIS"]
 
 
 class Api(NamedTuple):
-    """One API: its request and its response."""
+    """One row of the table of APIs: the classes of its request and its response."""
 
     request: type[Message]
     response: type[Message]

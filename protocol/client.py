@@ -37,7 +37,8 @@ class ClientConnection(asyncio.Protocol):
 
     @classmethod
     async def open(cls, host: str, port: int, client_id: str | None = DEFAULT_CLIENT_ID) -> Self:
-        """Connect. Raises OSError if no broker listens there."""
+        """Connect to the broker on this host and port, and return the connection. `client_id` is sent with every
+        request. Raises OSError if no broker listens there."""
         _, connection = await asyncio.get_running_loop().create_connection(lambda: cls(client_id), host, port)
         return connection
 
@@ -73,12 +74,13 @@ class ClientConnection(asyncio.Protocol):
     async def send(
         self, request: Message, version: int | None = None, client_id: str | EllipsisType | None = ...
     ) -> Message:
-        """Send a request and wait for its response. Raises as `post` does."""
+        """Send a request, wait for its response and return it. The arguments and exceptions are those of `post`, and
+        the exceptions with which its future fails are raised."""
         return await self.post(request, version, client_id)
 
     async def send_frame(self, request: bytes) -> bytes:
-        """Send a frame that is encoded already, with its length prefix, and return the response frame without it. It
-        serves tests that send what no encoder would write."""
+        """Send the bytes of a request that is encoded already, with its length prefix, and return the bytes of the
+        response without its length prefix. It serves tests that send what no encoder would write."""
         return cast(bytes, await self._send(request, bytes))
 
     def _send(self, data: bytes, decode: Callable[[bytes], Any]) -> asyncio.Future[Any]:
@@ -91,7 +93,7 @@ class ClientConnection(asyncio.Protocol):
         return response
 
     async def close(self) -> None:
-        """Close at once; the futures of requests without a response fail with ConnectionLost."""
+        """Close the connection at once. The futures of requests that have no response yet fail with ConnectionLost."""
         self._transport.abort()
         await self._closed.wait()
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class ProtocolError(Exception):
-    """Bytes cannot be decoded, or a message cannot be encoded."""
+    """Raised if bytes cannot be decoded or a message cannot be encoded: the base class of the other exceptions."""
 
 
 class Malformed(ProtocolError):
@@ -46,7 +46,8 @@ class TooLong(ProtocolError):
 
 
 class Unsupported(ProtocolError):
-    """A request whose body cannot be decoded; `header` is its header."""
+    """The body of a request cannot be decoded because its API or version is unknown; `header` is the decoded header of
+    the request."""
 
     def __init__(self, text: str, header: RequestHeader) -> None:
         super().__init__(text)

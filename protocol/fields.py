@@ -75,28 +75,30 @@ UNKNOWN_OPERATIONS: Final = -(2**31)
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The mark for the versions that carry a field."""
+    """Marks a field with the versions of the message that contain it."""
 
     versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """The mark for the versions in which a field may be null."""
+    """Marks a field with the versions of the message in which its value may be null."""
 
     versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The mark for a tagged field, with its tag. A tagged field is written only if it differs from its default."""
+    """Marks a field as a tagged field, with the number of its tag. A tagged field is written only if its value differs
+    from its default."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ignorable:
-    """The mark for a field whose value is dropped, without an error, by versions that do not carry it."""
+    """Marks a field whose value is dropped when a message is encoded in a version that does not contain it. Without
+    this mark that is an error, unless the value is the default."""
 
 
 def since(first: int) -> Carried:

@@ -62,8 +62,13 @@ class FrameReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """Number of received bytes that are not a complete frame yet; 0 at a clean end of the stream."""
+        """The number of received bytes that do not form a complete frame yet. At the end of a stream it is 0 unless the
+        last frame was cut off."""
         return len(self._buffer)
+
+    def clear(self) -> None:
+        """Free the bytes of the incomplete frame, because the stream has ended and no more bytes will come."""
+        self._buffer = bytearray()
 
     def feed(self, chunk: bytes | bytearray | memoryview) -> Iterator[bytes]:
         """Yield every frame that is complete now. After MalformedFrame the stream cannot be read any further.

@@ -45,7 +45,8 @@ class MessageMeta(msgspec.StructMeta):
 
 @dataclass_transform(kw_only_default=True)
 class Structure(msgspec.Struct, metaclass=MessageMeta):
-    """A group of fields inside a message. Immutable, made with keyword arguments, compared by value."""
+    """A message or a group of fields inside a message. Its instances are immutable, made with keyword arguments, and
+    compared by value."""
 
 
 class Message(Structure):

@@ -75,7 +75,7 @@ class BatchHeader(NamedTuple):
 
 
 class RawBatch(NamedTuple):
-    """One batch, or one message of an old message set (magic 0 and 1), inside a Records field."""
+    """One record batch, or one message of an old message set (magic 0 and 1), as bytes."""
 
     base_offset: int
     magic: int
@@ -153,7 +153,8 @@ def write_batch(
     base_sequence: int = -1,
     attributes: int = 0,
 ) -> bytes:
-    """Encode an uncompressed batch. If all offset deltas are 0, the records are numbered in their order.
+    """Encode records as one uncompressed batch. If the offset deltas of all records are 0, the records are numbered in
+    their order.
 
     Raises ValueError for an empty batch or attributes with a compression type.
     """
@@ -230,7 +231,7 @@ def read_record_deltas(batch: bytes) -> Iterator[tuple[int, int]]:
 
 
 class _RecordReader:
-    """Reads the records of one batch, one after the other."""
+    """Reads the records of one uncompressed batch, one after the other."""
 
     def __init__(self, buffer: bytes, position: int) -> None:
         self._buffer = buffer

@@ -4,10 +4,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 
 def topic_id_text(data: bytes) -> str:
-    """The text form of a topic id that a message has as sixteen bytes."""
+    """Convert a topic id from sixteen bytes to Kafka's text form."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def topic_id_bytes(text: str) -> bytes:
-    """The sixteen bytes of a topic id in text form."""
+    """Convert a topic id from Kafka's text form to sixteen bytes."""
     return urlsafe_b64decode(text + "==")

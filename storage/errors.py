@@ -68,7 +68,7 @@ class StoreFailed(StoreError):
 class StoreLost(StoreFailed):
     """Raised if files of a store that is open for writing were deleted, replaced or shortened: records are lost.
 
-    The write that detects it raises the error. That write was not acknowledged, and may be lost, too.
+    The write that detects the loss raises the error, and is not reported as durable. Its own records may be lost, too.
     """
 
 

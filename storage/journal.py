@@ -123,7 +123,7 @@ class Journal:
         self._failure_listeners.append(listener)
 
     def fail(self, error: StoreError) -> None:
-        """Stop as if an append had failed with this error, which was found elsewhere.
+        """Stop the journal as if an append had failed with this error, which the caller has found elsewhere.
 
         No effect on a journal that has failed.
         """
@@ -185,11 +185,11 @@ class Journal:
 
     @property
     def _unwritten_records(self) -> int:
-        """The number of durable records since the last checkpoint."""
+        """The number of records that have become durable since the last checkpoint."""
         return self.durable_position - self._checkpoint_position
 
     def _start_idle_timer(self) -> None:
-        """Start the timer that ends after a time without commits.
+        """Start the timer after which a journal without new commits asks for a checkpoint.
 
         One timer runs at a time, and commits do not move it, so that a commit costs nothing.
         """
@@ -212,7 +212,7 @@ class Journal:
             self._idle_timer = None
 
     def _stop(self, error: StoreError) -> None:
-        """Stop with this error, and call the failure listeners and every `on_lost`.
+        """Stop the journal with this error, and call the failure listeners and every `on_lost`.
 
         An exception in one of them is reported, and the others are called nevertheless.
         """

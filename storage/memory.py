@@ -20,7 +20,8 @@ __all__ = ["MemoryStore"]
 
 
 class _Blocks:
-    """Blocks of exchanges or observations in memory. Beyond a number of bytes the oldest ones are deleted."""
+    """Blocks of exchanges or observations in memory. If they exceed a number of bytes, the oldest blocks are
+    deleted."""
 
     def __init__(self) -> None:
         self._blocks: deque[tuple[ExchangeBlock, int]] = deque()

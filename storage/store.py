@@ -81,7 +81,8 @@ class EventStore(ABC):
 
     @abstractmethod
     async def heads(self) -> dict[str | None, Head]:
-        """The end of every group's history, also of trimmed ones: the cluster first, then groups by id."""
+        """The event number, coordinator epoch and position of every group's last record, also if it was trimmed: the
+        cluster first, then groups by id."""
 
     @abstractmethod
     async def save_snapshots(self, cut: int, snapshots: Sequence[Snapshot]) -> None:
@@ -127,7 +128,7 @@ class EventStore(ABC):
 
     @abstractmethod
     async def coordinator_epoch(self) -> int:
-        """The coordinator epoch that was given out last; 0 if none was."""
+        """The coordinator epoch that `next_coordinator_epoch` returned last; 0 if it was never called."""
 
     @abstractmethod
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
@@ -150,14 +151,16 @@ class EventStore(ABC):
 
     @abstractmethod
     async def next_coordinator_epoch(self) -> int:
-        """Give out the next coordinator epoch: 1, 2, 3 … It is durable when this returns."""
+        """Return the next coordinator epoch: 1, 2, 3 … It is stored durably before this returns, so none is returned
+        twice."""
 
     has_checkpoints: bool = True
     """Whether `checkpoint` does anything. If not, `Journal` never calls it, and starts no timer for it."""
 
     @abstractmethod
     async def checkpoint(self) -> None:
-        """Do work now that would delay a later commit. `Journal` calls this when no record waits to be committed."""
+        """Do maintenance now that would delay a later commit, such as moving SQLite's write-ahead log into its file.
+        `Journal` calls this when no record waits to be committed."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -208,7 +211,7 @@ async def again_if_trimmed(read: Callable[[], Awaitable[Value]]) -> Value:
 
 
 def trimmed_text(trimmed_through: int) -> str:
-    """Where a history begins, to be added to a sentence; empty if nothing was trimmed."""
+    """Words that say where the history begins, to be added to a sentence; empty if nothing was trimmed."""
     return f"; the events up to position {trimmed_through} have been trimmed" if trimmed_through else ""
 
 
@@ -216,14 +219,14 @@ _NO_HEAD: Final = Head(event_number=0, coordinator_epoch=0, position=0)
 
 
 class GroupHeads:
-    """The end of every group's history in memory, so that new records are checked without reading the file."""
+    """The last record of every group, kept in memory, so that new records are checked without reading the file."""
 
     def __init__(self, heads: Mapping[str | None, Head], last_position: int) -> None:
         self.heads = dict(heads)
         self.last_position = last_position
 
     def check(self, records: Iterable[NewRecord]) -> dict[str | None, Head]:
-        """The ends of histories as they are once these records are stored.
+        """The last record of each group that occurs in `records`, as it will be once these records are stored.
 
         Raises EventNumberConflict, CoordinatorFenced.
         """
@@ -239,14 +242,15 @@ class GroupHeads:
         return replaced
 
     def advance(self, replaced: Mapping[str | None, Head], count: int) -> int:
-        """Take over the result of `check` once its `count` records are stored; returns the position of the last."""
+        """Replace the last records of groups by `replaced`, the result of `check`, once its `count` records are stored;
+        returns the position of the last."""
         self.heads.update(replaced)
         self.last_position += count
         return self.last_position
 
 
 def sorted_by_group(heads: Mapping[str | None, Head]) -> dict[str | None, Head]:
-    """The heads in the order in which groups are listed everywhere: the cluster first, then groups by id."""
+    """The entries in the order in which groups are listed everywhere: the cluster first, then groups by id."""
     return dict(sorted(heads.items(), key=lambda item: (item[0] is not None, item[0] or "")))
 
 
@@ -260,7 +264,7 @@ def check_cut(cut: int, snapshots: Sequence[Snapshot], *, trimmed_through: int, 
 
 
 def compress_payload(block: NewExchangeBlock) -> bytes:
-    """The compressed payload, as it is stored.
+    """The payload of a block in compressed form, as it is stored.
 
     The fastest level takes 1 ms for 100 kB, and suffices since exchanges resemble each other.
     """

@@ -14,8 +14,8 @@ TargetAssignments = dict[str, dict[str, set[int]]]
 
 @dataclass(frozen=True, slots=True)
 class ServerMember:
-    """A member as the coordinator has it; `current` is its last target assignment, partition numbers by topic in stored
-    order."""
+    """A member as input of a server-side assignor. `current` is its last target assignment: partition numbers by topic,
+    in stored order."""
 
     topics: tuple[str, ...]
     current: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -38,8 +38,8 @@ class ServerGroup:
     them."""
 
     def partition_count(self, topic: str, member: str) -> int:
-        """The number of partitions of a topic. Raises `AssignorError`, which names topic and member, for a topic that
-        does not exist."""
+        """The number of partitions of a topic. Raises `AssignorError`, which names the topic and the given member as
+        its subscriber, for a topic that does not exist."""
         if topic not in self.partitions_per_topic:
             reason = f"member {member} is subscribed to topic {topic}, which does not exist"
             raise AssignorError(reason, member=member, topic=topic)
@@ -64,7 +64,8 @@ class ServerAssignor(ABC):
 
     @abstractmethod
     def assign(self, group: ServerGroup) -> TargetAssignments:
-        """The new target assignment of every member. Raises `AssignorError`."""
+        """Compute the new target assignment of every member, by member id. Raises `AssignorError` if there can be
+        none."""
 
 
 def sorted_targets(targets: TargetAssignments) -> dict[str, list[TopicPartition]]:

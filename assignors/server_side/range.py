@@ -33,8 +33,8 @@ class ServerRangeAssignor(ServerAssignor):
 
 
 def _equal_subscribers(group: ServerGroup, order: list[str]) -> Iterator[tuple[str, Sequence[int]]]:
-    """All members as subscribers of each topic of the first member, for a group in which all subscriptions count as
-    equal."""
+    """Yield each topic of the first member with the indexes of all members as its subscribers, for a group in which all
+    subscriptions count as equal."""
     topics = dict.fromkeys(group.members[order[0]].topics) if order else ()
     for topic in topics:
         group.partition_count(topic, order[0])
@@ -47,7 +47,7 @@ def _subscribers(group: ServerGroup, order: list[str]) -> Iterator[tuple[str, Se
 
 
 def _in_order(group: ServerGroup, name: str, target: dict[str, set[int]]) -> dict[str, set[int]]:
-    """The target of a member with its topics in the order of its subscription."""
+    """The target of the member `name`, with its topics in the order of the member's subscription."""
     if len(target) < 2:
         return target
     return {topic: target[topic] for topic in filter(target.__contains__, group.members[name].topics)}
@@ -59,8 +59,8 @@ def _sort_key(group: ServerGroup, name: str) -> tuple[bool, bytes]:
 
 
 def _ranges(count: int, subscribers: int) -> list[range]:
-    """The ranges of `count` partitions for so many subscribers. Empty ranges, which would be the last ones, are left
-    out."""
+    """The ranges of partition numbers, from 0 to `count`, that this number of subscribers get. Empty ranges, which
+    would be the last ones, are left out."""
     quota, longer = divmod(count, subscribers)
     ends = [quota * index + min(index, longer) for index in range(min(count, subscribers) + 1)]
     return [range(start, end) for start, end in pairwise(ends)]

@@ -7,10 +7,10 @@ from regroup.assignors.server_side.interface import ServerGroup
 
 
 class Subscribers:
-    """The subscribers of each topic: their indexes in `order`, which has all members.
+    """The subscribers of each topic, as indexes in `order`, which has all members.
 
-    Most members of a group have equal subscriptions, or all topics but a few, so for members with more than half of the
-    topics those are noted that they leave out. Raises `AssignorError` for a topic that does not exist.
+    Most members of a group subscribe to all topics, or to all but a few. So for a member with more than half of the
+    topics only those are stored to which it does not subscribe. Raises `AssignorError` for a topic that does not exist.
     """
 
     def __init__(self, group: ServerGroup, order: Sequence[str]) -> None:
@@ -43,21 +43,21 @@ class Subscribers:
         self.topics = tuple(every_topic)
 
     def count(self, topic: str) -> int:
-        """How many members have the topic."""
+        """How many members subscribe to the topic."""
         return len(self._to_most) - len(self._leave_out.get(topic, ())) + len(self._to_few[topic])
 
     def of(self, topic: str) -> list[int]:
-        """The members that have the topic, ascending."""
+        """The members that subscribe to the topic, as ascending indexes."""
         found, to_few = without(self._to_most, self._leave_out.get(topic, ())), self._to_few[topic]
         return sorted(found + to_few) if to_few else found
 
     def others(self, topic: str) -> set[int]:
-        """The members that do not have the topic."""
+        """The members that do not subscribe to the topic, as indexes."""
         return self._not_to_most.difference(self._to_few[topic]).union(self._leave_out.get(topic, ()))
 
 
 def without(indexes: list[int], left_out: Sequence[int]) -> list[int]:
-    """Ascending indexes without some of them."""
+    """A copy of the ascending indexes without those in `left_out`, all of which must be among them."""
     if len(left_out) > len(indexes) // 32:
         excluded = frozenset(left_out)
         return [each for each in indexes if each not in excluded]

@@ -12,7 +12,7 @@ from regroup.assignors.server_side.uniform_heterogeneous import UniformHeterogen
 
 
 class UniformAssignor(ServerAssignor):
-    """Assigns by quotas where all subscriptions are equal, otherwise by a search."""
+    """The assignor `uniform`: assigns by quotas where all subscriptions are equal, otherwise by a search."""
 
     name = "uniform"
 
@@ -53,7 +53,8 @@ def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
 
 
 def _keep(member: ServerMember, quota: int, free: "_FreePartitions") -> tuple[dict[str, set[int]], int]:
-    """The partitions that a member keeps, and how many more it may get. What it must revoke becomes free."""
+    """The partitions that a member keeps, up to its quota, and how many more it may get. Its other partitions are added
+    to `free`."""
     kept: dict[str, set[int]] = {}
     for topic, numbers in member.current.items():
         if topic in free.sizes:
@@ -65,8 +66,8 @@ def _keep(member: ServerMember, quota: int, free: "_FreePartitions") -> tuple[di
 
 
 class _FreePartitions:
-    """The partitions that nobody has, in the order in which they are given to members: runs of one topic each, because
-    a topic may have hundreds of thousands."""
+    """The partitions that no member has, in the order in which they are given to members: runs of one topic each,
+    because a topic may have hundreds of thousands."""
 
     def __init__(self, sizes: Mapping[str, int], members: Iterable[ServerMember]) -> None:
         self.sizes = sizes
@@ -83,12 +84,12 @@ class _FreePartitions:
             self.add(topic, [each for each in numbers if each not in assigned[topic]] if assigned[topic] else numbers)
 
     def add(self, topic: str, numbers: Sequence[int]) -> None:
-        """Append partitions of a topic."""
+        """Append these partitions of a topic to the end of the order."""
         if numbers:
             self._runs.append((topic, numbers))
 
     def give(self, target: dict[str, set[int]], count: int) -> None:
-        """Move the next `count` partitions to the target of a member, or all that there are."""
+        """Move the next `count` partitions, or all if there are fewer, to the target of a member."""
         while count and self._runs:
             topic, numbers = self._runs[0]
             given = numbers[self._given : self._given + count]
@@ -100,5 +101,5 @@ class _FreePartitions:
                 self._given = 0
 
     def first(self) -> tuple[str, int] | None:
-        """The next partition, as topic and number; None if there are no more."""
+        """The partition that is given next, as topic and number; None if there is none."""
         return (self._runs[0][0], self._runs[0][1][self._given]) if self._runs else None

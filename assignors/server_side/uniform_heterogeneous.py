@@ -22,8 +22,8 @@ FEW = 8
 
 
 class UniformHeterogeneousBuilder:
-    """Computes one assignment. Members are indexes in the given order; `owners[topic][number]` is such an index, or
-    _UNASSIGNED."""
+    """Computes one assignment for a group with different subscriptions. Members are indexes in the given order;
+    `owners[topic][number]` is such an index, or _UNASSIGNED."""
 
     def __init__(self, group: ServerGroup) -> None:
         self.group = group
@@ -36,8 +36,8 @@ class UniformHeterogeneousBuilder:
         """The members by their number of partitions; None if some have changed since."""
 
     def build(self) -> TargetAssignments:
-        """Do the three steps and return the target assignments. Raises `AssignorError` if a member has a partition that
-        does not exist."""
+        """Do the three steps that the module describes, and return the target assignments. Raises `AssignorError` if a
+        member has a partition that does not exist."""
         self._keep()
         topics = sorted(self.subscribers.topics, key=self._topic_order)
         for topic in topics:
@@ -78,8 +78,8 @@ class UniformHeterogeneousBuilder:
             self._assign(balancer.next_least_loaded_member(), topic, number)
 
     def _assign_few(self, topic: str, unassigned: list[int]) -> None:
-        """Likewise where partitions are few, without a look at all subscribers: the least loaded ones are found among
-        all members in order."""
+        """Assign unassigned partitions of a topic that has far more subscribers than such partitions: the least loaded
+        subscribers are found among all members in order, without a look at all subscribers."""
         if self.levels is None:
             self.levels = MembersByLevel(self.counts)
         members = self.levels.in_order(self.subscribers.others(topic))
@@ -114,8 +114,9 @@ class UniformHeterogeneousBuilder:
                     last_moved = topic
 
     def _may_balance(self, topic: str, lowest: int) -> bool:
-        """Whether an owner has two partitions more than a subscriber. `lowest` is the smallest number that any member
-        has: most topics need no look at all their subscribers."""
+        """Whether an owner of partitions of the topic has at least two partitions more than some subscriber. `lowest`
+        is the smallest number of partitions that any member has, which saves a look at all subscribers of most
+        topics."""
         highest = max(map(self.counts.__getitem__, self.owners[topic]), default=lowest)
         return highest - lowest > 1 and highest - min(map(self.counts.__getitem__, self.subscribers.of(topic))) > 1
 
@@ -153,12 +154,12 @@ class MembersByLevel:
             self._levels.setdefault(count, []).append(member)
 
     def in_order(self, others: set[int]) -> Iterator[int]:
-        """The members without `others`, the least loaded first; of equally loaded ones the first."""
+        """The members except `others`, those with the fewest partitions first, and among equals by index."""
         for level in sorted(self._levels):
             yield from filterfalse(others.__contains__, self._levels[level])
 
     def move(self, member: int, before: int, after: int) -> None:
-        """Note that a member has another number of partitions."""
+        """Note that the number of partitions of the member has changed from `before` to `after`."""
         present = self._levels[before]
         del present[bisect_left(present, member)]
         insort(self._levels.setdefault(after, []), member)
@@ -217,9 +218,9 @@ class MemberAssignmentBalancer:
         self.high_end = last
 
     def _end_of_low_level(self) -> int:
-        """Where the members after the least loaded ones begin that are not at the low level.
+        """The index in `order` after the last member at the low level.
 
-        Members between the two ends are untouched, thus ordered, and may be thousands.
+        Members between the two ends of `order` have not been moved, so they are still ordered; they may be thousands.
         """
         end = bisect_right(
             self.order, self.low_level, self.low_end, max(self.low_end, self.high_start), key=self.counts.__getitem__
@@ -229,7 +230,10 @@ class MemberAssignmentBalancer:
         return end
 
     def _start_of_high_level(self) -> int:
-        """Likewise, where the members at the high level begin."""
+        """The index in `order` of the first member at the high level.
+
+        Members between the two ends of `order` have not been moved, so they are still ordered; they may be thousands.
+        """
         start = bisect_left(
             self.order,
             self.high_level,

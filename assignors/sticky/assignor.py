@@ -46,7 +46,7 @@ class AbstractStickyAssignor(Assignor):
 
     @abstractmethod
     def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
-        """The previous partitions and generation that each member claims."""
+        """The previous partitions and the generation that each member claims in its Subscription, by member id."""
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
         """Assign all partitions. Raises `AssignorError` where Kafka's class throws an exception."""
@@ -157,8 +157,8 @@ def _general_start(
     racks: RackInfo,
     member_data: Mapping[str, MemberData],
 ) -> GeneralStart:
-    """The state after the first step: every member keeps the previous partitions of its topics, except those without a
-    replica in its rack."""
+    """The state after the first step of the general assignment: every member keeps its previous partitions of topics to
+    which it still subscribes, except those without a replica in its rack."""
     cluster, rank_of = sticky_members.cluster, sticky_members.rank_of
     assigned: list[list[TopicPartition]] = [[] for _ in sticky_members.names]
     for name in members:

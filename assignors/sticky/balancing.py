@@ -119,7 +119,8 @@ class AssignmentBalancer:
         return has_moved
 
     def balance_score(self, assigned: list[list[TopicPartition]]) -> int:
-        """The sum of the differences in partitions between every two participants; 0 is perfectly balanced."""
+        """The sum, over every two participants, of the difference between their numbers of partitions; 0 means
+        perfectly balanced."""
         counts = sorted(len(assigned[rank]) for rank in self.participants)
         return sum((2 * index - len(counts) + 1) * count for index, count in enumerate(counts))
 

@@ -25,10 +25,11 @@ from regroup.protocol.java_order import in_hash_map_order, java_hash_map_order, 
 
 
 class StickyBefore26Assignor(StickyAssignor):
-    """The older `sticky`. In a group it has the same name and the same user data."""
+    """The assignor `sticky` before Kafka 2.6. In a group it has the same name and the same user data as today's."""
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
-        """Assign all partitions, in the way of the older `sticky`."""
+        """Assign all partitions by the older algorithm, whose differences from today's `sticky` the module
+        describes."""
         if not members:
             return {}
         subscribed = subscribed_topics(members)

@@ -48,7 +48,8 @@ class ConstrainedAssignmentBuilder:
         self.transferring_ownership: dict[TopicPartition, str] = {}
 
     def build(self) -> None:
-        """Do the three steps. Raises `AssignorError` if Kafka's quotas cannot be met."""
+        """Do the three steps that the module describes, and fill `assignments`. Raises `AssignorError` if Kafka's
+        quotas cannot be met."""
         self._keep()
         can_transfer = self.released or self.previous.multiple_owners
         kept = {name: len(partitions) for name, partitions in self.assignments.items()} if can_transfer else {}
@@ -159,8 +160,8 @@ class ConstrainedAssignmentBuilder:
             raise self._quota_error(f"partition {number} of topic {topic} finds no member below its quota", topic)
 
     def _quota_error(self, problem: str, topic: str | None = None) -> AssignorError:
-        """The error for quotas that cannot be met. It names a claim to a partition that no longer exists, if there is
-        one, because that is the usual reason."""
+        """The error for quotas that cannot be met, with `problem` as its text. If a member claims a partition that no
+        longer exists, the error names that claim, because it is the usual reason."""
         problem = f"the quotas cannot be met: {problem}"
         for name, partitions in self.previous.owned.items():
             for claimed, number in partitions:

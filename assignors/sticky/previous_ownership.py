@@ -19,7 +19,7 @@ class MemberData(NamedTuple):
 
     @property
     def known_generation(self) -> int:
-        """The generation; -1 if there is none."""
+        """The generation that the member claims; -1 if its user data have none."""
         return NO_GENERATION if self.generation is None else self.generation
 
 
@@ -102,7 +102,7 @@ class RackInfo:
     of_replicas: dict[TopicPartition, frozenset[str]] = field(default_factory=dict)
 
     def is_mismatch(self, name: str, partition: TopicPartition) -> bool:
-        """Whether the member has a rack, and the partition has no replica in it."""
+        """Whether the member `name` has a rack, and the partition has no replica in that rack."""
         rack = self.of_member.get(name)
         return rack is not None and rack not in self.of_replicas.get(partition, ())
 

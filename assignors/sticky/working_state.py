@@ -60,13 +60,13 @@ class CurrentAssignment:
         self.is_consistent = all(0 <= number < sizes[topic] for topic, number in self.owner)
 
     def assign(self, partition: TopicPartition, rank: int) -> None:
-        """Assign an unassigned partition."""
+        """Assign a partition that has no owner to the member with this rank."""
         self.assigned[rank].append(partition)
         self.counts[rank] += 1
         self.owner[partition] = rank
 
     def reassign(self, partition: TopicPartition, target: int) -> None:
-        """Move a partition from its owner to the end of the target's list."""
+        """Move a partition from its owner to the end of the list of the member with the rank `target`."""
         source = self.owner[partition]
         self.assigned[source].remove(partition)
         self.counts[source] -= 1

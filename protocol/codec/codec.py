@@ -23,10 +23,10 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Codec(NamedTuple, Generic[MessageT]):
-    """The two functions for one version of a message.
+    """The two functions that encode and decode one version of a message.
 
-    `encode(message, out)` appends to a bytearray, which must not be used after an error. `decode(buffer, position)`
-    returns the message and the position behind it.
+    `encode(message, out)` appends to the bytearray `out`, which must not be used after an error. `decode(buffer,
+    position)` returns the message and the position after its last byte.
     """
 
     encode: Callable[[MessageT, bytearray], None]
@@ -34,7 +34,8 @@ class Codec(NamedTuple, Generic[MessageT]):
 
 
 def codec(message: type[MessageT], version: int) -> Codec[MessageT]:
-    """The encoder and the decoder for one version. Raises ValueError if the message does not have this version."""
+    """The functions that encode and decode this version of a message, which are compiled when they are first needed.
+    Raises ValueError if the message does not have this version."""
     return cast("Codec[MessageT]", _codec(message, version))
 
 
@@ -55,10 +56,11 @@ def encode(message: Message, version: int) -> bytes:
 def encode_in_turns(
     message: Message, version: int, out: bytearray, bytes_per_turn: int, max_bytes: int
 ) -> Iterator[None]:
-    """Encode a message and append it to `out`. The iterator pauses whenever another `bytes_per_turn` bytes have been
-    written.
+    """Encode a message and append it to `out`. The returned iterator yields whenever another `bytes_per_turn` bytes
+    have been written, so that other work can be done in between.
 
-    Raises Unencodable, or TooLong once `out` has more than `max_bytes`: an array element later at most.
+    Raises Unencodable, or TooLong soon after `out` has grown beyond `max_bytes`: at the latest after the next array
+    element.
     """
     turns = _encoder_in_turns(type(message), version)(message, out, min(bytes_per_turn, max_bytes))
     is_done = next(turns, True)

@@ -23,7 +23,8 @@ class Source:
         self._name_count = 0
 
     def line(self, text: str, path: str = "") -> None:
-        """Append a line; without a path it belongs to the same field as the line before."""
+        """Append a line of code. `path` names the message field that the line belongs to; if it is empty, that is the
+        field of the line before."""
         self.lines.append("    " * self._depth + text)
         self.paths.append(path or self.paths[-1])
 
@@ -36,12 +37,13 @@ class Source:
         self._depth -= 1
 
     def fresh(self, stem: str) -> str:
-        """A variable name that is not used yet in the source: the stem and a number."""
+        """Return a variable name that the source does not contain yet: `stem` and a number."""
         self._name_count += 1
         return f"{stem}{self._name_count}"
 
     def constant(self, stem: str, value: Any) -> str:
-        """Make `value` a global of the generated function; returns its name there."""
+        """Add `value` to the globals of the generated function, and return the name that it has there, which begins
+        with `stem`."""
         name = f"{stem}_{len(self._constants)}"
         self._constants[name] = value
         return name

@@ -12,7 +12,8 @@ _Item = TypeVar("_Item")
 
 
 class MalformedConsumerProtocol(ValueError):
-    """Bytes that are not a Subscription, an Assignment or user data, or a value that they cannot hold."""
+    """Raised for bytes that are not a valid Subscription, Assignment or user data, and for a value that these formats
+    cannot contain."""
 
 
 class TopicPartition(NamedTuple):
@@ -37,7 +38,8 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
 
 
 class ConsumerProtocolWriter:
-    """Appends encoded values to `buffer`. Raises MalformedConsumerProtocol for a value that does not fit."""
+    """Appends encoded values to its `buffer`. Raises MalformedConsumerProtocol for a value that is too large for its
+    type."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -86,7 +88,7 @@ _new_tuple = tuple.__new__  # three times as fast as TopicPartition(…)
 
 
 class ConsumerProtocolReader:
-    """Reads values from bytes; `what` names the bytes in error messages.
+    """Reads values one after the other from `data`; `what` says in error messages what the bytes are.
 
     Every length is compared with the number of bytes left. Raises `MalformedConsumerProtocol`.
     """

@@ -92,7 +92,7 @@ class StickyUserDataReader:
         self._layouts: dict[tuple[int, bytes], _Layout] = {}
 
     def read(self, data: bytes) -> StickyUserData:
-        """Decode the user data of one member."""
+        """Decode the user data of one member, with the same result as `decode_sticky_user_data`."""
         kind = len(data), data[: 10 + int.from_bytes(data[4:6])]  # up to the first partition number
         layout = self._layouts.get(kind)
         if layout is not None and (found := layout.read(data)) is not None:
@@ -114,8 +114,8 @@ class _Layout(NamedTuple):
 
     @classmethod
     def suits(cls, known: StickyUserData) -> bool:
-        """Whether user data have exactly one partition of each topic, so that a layout can be made of them. Topics with
-        U+FFFD are excluded, which may stand for bytes that were not UTF-8."""
+        """Whether a layout can be made of the decoded user data `known`: they must have exactly one partition of each
+        topic. Topic names with U+FFFD are excluded, because that may stand for bytes that were not UTF-8."""
         topics = {each.topic for each in known.partitions}
         return 0 < len(topics) == len(known.partitions) and not any("\ufffd" in topic for topic in topics)
 

@@ -65,7 +65,8 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The partitions of a member, as received from SyncGroup; `version` is that of the member's subscription."""
+    """The partitions that a member is assigned, as it receives them in the SyncGroup response. `version` is the version
+    in which the assignment is encoded, that of the member's subscription."""
 
     version: int
     partitions: tuple[TopicPartition, ...]

@@ -79,7 +79,8 @@ class FinalizedFeatureKey(Structure):
 
 
 class ApiVersionsResponse(Message, api_key=18, versions="0-5", flexible="3+"):
-    """The supported APIs. A request in an unsupported version gets code 35 and a body in version 0."""
+    """The APIs that the broker supports, with their versions. A request in an unsupported version gets error code 35
+    and a response in version 0."""
 
     error_code: Int16 = 0
     api_keys: list[ApiVersion]
@@ -91,14 +92,15 @@ class ApiVersionsResponse(Message, api_key=18, versions="0-5", flexible="3+"):
 
 
 class MetadataRequestTopic(Structure):
-    """A topic by name, or since v10 by id (KIP-516)."""
+    """A topic about which a Metadata request asks: by name, or since v10 by id (KIP-516)."""
 
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
     name: Annotated[Text | None, nullable(10)] = ""
 
 
 class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
-    """Asks for brokers and topics. `topics=None` means all topics since v1; in v0 the empty list does."""
+    """Asks for the brokers and for topics. To ask for all topics, `topics` is None since v1, and the empty list in
+    v0."""
 
     topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)]
     allow_auto_topic_creation: Annotated[Bool, since(4)] = True
@@ -128,7 +130,7 @@ class MetadataResponsePartition(Structure):
 
 
 class MetadataResponseTopic(Structure):
-    """One topic; since v12 `name` is null for an unknown topic id."""
+    """The error code and the partitions of one topic; since v12 `name` is null for an unknown topic id."""
 
     error_code: Int16 = 0
     name: Annotated[Text | None, nullable(12)]
@@ -160,7 +162,7 @@ class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+")
 
 
 class Coordinator(Structure):
-    """The coordinator of one key."""
+    """The broker that coordinates one key, or an error code."""
 
     key: Text
     node_id: Int32

@@ -16,7 +16,7 @@ __all__ = [
 
 
 class ConsumerGroupTopicPartitions(Structure):
-    """Partitions of one topic."""
+    """Partitions of one topic that a member owns or is assigned; the topic is given by id."""
 
     topic_id: Uuid
     partitions: list[Int32]

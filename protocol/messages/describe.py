@@ -44,8 +44,8 @@ class DescribedGroupMember(Structure):
 
 
 class DescribedGroup(Structure):
-    """One group; `group_state` is Kafka's name of the state (`Stable`), `protocol_data` the name of the chosen
-    assignor. Since v6 a group that does not exist has an error code (KIP-1043)."""
+    """The description of one group. `group_state` is Kafka's name of the state (`Stable`), `protocol_data` the name of
+    the chosen assignor. Since v6 a group that does not exist has an error code (KIP-1043)."""
 
     error_code: Int16 = 0
     error_message: Annotated[Text | None, since(6)] = None
@@ -58,7 +58,7 @@ class DescribedGroup(Structure):
 
 
 class DescribeGroupsResponse(Message, api_key=15, versions="0-6", flexible="5+"):
-    """The groups, in the order of the request."""
+    """The descriptions of the groups, in the order of the request."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     groups: list[DescribedGroup]
@@ -72,7 +72,7 @@ class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+"):
 
 
 class ListedGroup(Structure):
-    """One group. v4 adds its state (KIP-518), v5 its type (KIP-848)."""
+    """A group in the list of ListGroups. v4 adds its state (KIP-518), v5 its type (KIP-848)."""
 
     group_id: Text
     protocol_type: Text
@@ -95,7 +95,7 @@ class DeleteGroupsRequest(Message, api_key=42, versions="0-3", flexible="2+"):
 
 
 class DeletableGroupResult(Structure):
-    """The error code of one group."""
+    """The error code of one group that was to be deleted."""
 
     group_id: Text
     error_code: Int16 = 0
@@ -103,7 +103,7 @@ class DeletableGroupResult(Structure):
 
 
 class DeleteGroupsResponse(Message, api_key=42, versions="0-3", flexible="2+"):
-    """An error code for each group."""
+    """An error code for each group that was to be deleted."""
 
     throttle_time_ms: Int32 = 0
     results: list[DeletableGroupResult]
@@ -117,7 +117,7 @@ class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible
 
 
 class DescribedTopicPartitions(Structure):
-    """Partitions of one topic."""
+    """The assigned partitions of one topic."""
 
     topic_id: Uuid
     topic_name: Text
@@ -147,7 +147,7 @@ class DescribedConsumer(Structure):
 
 
 class DescribedConsumerGroup(Structure):
-    """One group of the consumer protocol."""
+    """The description of one group of the consumer protocol, or an error code."""
 
     error_code: Int16 = 0
     error_message: Text | None = None

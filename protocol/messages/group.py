@@ -47,7 +47,7 @@ class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+"):
 
 
 class JoinGroupResponseMember(Structure):
-    """A member and its subscription, as sent to the leader."""
+    """One member and its subscription, in the list of members that the leader gets."""
 
     member_id: Text
     group_instance_id: Annotated[Text | None, since(5), ignorable] = None
@@ -69,7 +69,7 @@ class JoinGroupResponse(Message, api_key=11, versions="0-9", flexible="6+"):
 
 
 class SyncGroupRequestAssignment(Structure):
-    """The assignment of one member."""
+    """The assignment of one member, computed by the leader."""
 
     member_id: Text
     assignment: Bytes
@@ -89,7 +89,7 @@ class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
 
 
 class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
-    """The assignment of the member."""
+    """The assignment of the member that sent the SyncGroup request, or an error code."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Int16 = 0
@@ -109,14 +109,15 @@ class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+"):
 
 
 class HeartbeatResponse(Message, api_key=12, versions="0-4", flexible="4+"):
-    """Code 0: the generation is current. Code 27: a rebalance is in progress, join again."""
+    """Error code 0 means that the member's generation is current, 27 that a rebalance is in progress and the member is
+    to join again."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Int16 = 0
 
 
 class MemberIdentity(Structure):
-    """One member to remove; a static member may be named by its instance id alone."""
+    """A member that a LeaveGroup request removes; a static member may be named by its instance id alone."""
 
     member_id: Text
     group_instance_id: Annotated[Text | None, since(3)] = None

@@ -56,7 +56,7 @@ class OffsetCommitRequestPartition(Structure):
 
 
 class OffsetCommitRequestTopic(Structure):
-    """Partitions of one topic, which is given by name, since v10 by id (KIP-848)."""
+    """The offsets to commit in one topic, which is given by name, since v10 by id (KIP-848)."""
 
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -64,8 +64,8 @@ class OffsetCommitRequestTopic(Structure):
 
 
 class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
-    """Commits offsets. v5 drops the retention time (KIP-211), v7 adds the instance id (KIP-345), and since v9 the
-    generation may be a member epoch (KIP-848)."""
+    """Commits offsets of a group. v5 drops the retention time (KIP-211), v7 adds the instance id (KIP-345), and since
+    v9 the generation may be a member epoch (KIP-848)."""
 
     group_id: Text
     generation_id_or_member_epoch: Annotated[Int32, since(1), ignorable] = -1
@@ -76,14 +76,14 @@ class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
 
 
 class OffsetCommitResponsePartition(Structure):
-    """The error code of one partition."""
+    """The error code of one partition in which an offset was to be committed."""
 
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class OffsetCommitResponseTopic(Structure):
-    """Partitions of one topic, which is given by name, since v10 by id."""
+    """The error codes of the partitions of one topic, which is given by name, since v10 by id."""
 
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -98,14 +98,15 @@ class OffsetCommitResponse(Message, api_key=8, versions="0-10", flexible="8+"):
 
 
 class OffsetFetchRequestTopic(Structure):
-    """Partitions of one topic, up to v7."""
+    """The partitions of one topic whose offsets are asked for, up to v7."""
 
     name: Text
     partition_indexes: list[Int32]
 
 
 class OffsetFetchRequestTopics(Structure):
-    """Partitions of one topic in one group, since v8; by topic id since v10."""
+    """The partitions of one topic whose offsets in one group are asked for, since v8. The topic is given by name, since
+    v10 by id."""
 
     name: Annotated[Text, between(8, 9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -145,7 +146,7 @@ class OffsetFetchResponsePartition(Structure):
 
 
 class OffsetFetchResponseTopic(Structure):
-    """Partitions of one topic, up to v7."""
+    """The committed offsets of the partitions of one topic, up to v7."""
 
     name: Text
     partitions: list[OffsetFetchResponsePartition]
@@ -162,7 +163,7 @@ class OffsetFetchResponsePartitions(Structure):
 
 
 class OffsetFetchResponseTopics(Structure):
-    """Partitions of one topic, since v8; by topic id since v10."""
+    """The committed offsets of the partitions of one topic, since v8. The topic is given by name, since v10 by id."""
 
     name: Annotated[Text, between(8, 9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -170,7 +171,7 @@ class OffsetFetchResponseTopics(Structure):
 
 
 class OffsetFetchResponseGroup(Structure):
-    """The offsets of one group, since v8."""
+    """The committed offsets of one group in a response since v8."""
 
     group_id: Text
     topics: list[OffsetFetchResponseTopics] = []
@@ -193,28 +194,28 @@ class OffsetDeleteRequestPartition(Structure):
 
 
 class OffsetDeleteRequestTopic(Structure):
-    """Partitions of one topic."""
+    """The partitions of one topic whose committed offsets are to be deleted."""
 
     name: Text
     partitions: list[OffsetDeleteRequestPartition]
 
 
 class OffsetDeleteRequest(Message, api_key=47, versions="0"):
-    """Deletes committed offsets (KIP-496)."""
+    """Deletes the committed offsets of a group in the named partitions (KIP-496)."""
 
     group_id: Text
     topics: list[OffsetDeleteRequestTopic]
 
 
 class OffsetDeleteResponsePartition(Structure):
-    """The error code of one partition."""
+    """The error code of one partition whose committed offset was to be deleted."""
 
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class OffsetDeleteResponseTopic(Structure):
-    """Partitions of one topic."""
+    """The error codes of the partitions of one topic."""
 
     name: Text
     partitions: list[OffsetDeleteResponsePartition]

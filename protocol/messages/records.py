@@ -71,7 +71,8 @@ class TopicProduceData(Structure):
 
 
 class ProduceRequest(Message, api_key=0, versions="0-13", flexible="9+"):
-    """Appends records. `acks`: 0 no response, 1 after the leader's append, -1 after all in-sync replicas'."""
+    """Appends records to partitions. `acks` says when the response is sent: 0 never, 1 after the leader has appended
+    the records, -1 after all in-sync replicas have."""
 
     transactional_id: Annotated[Text | None, since(3)] = None
     acks: Int16
@@ -80,7 +81,7 @@ class ProduceRequest(Message, api_key=0, versions="0-13", flexible="9+"):
 
 
 class LeaderIdAndEpoch(Structure):
-    """The current leader; -1 if it is unknown."""
+    """The current leader of a partition and its leader epoch; -1 if they are unknown."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
@@ -207,7 +208,7 @@ class AbortedTransaction(Structure):
 
 
 class PartitionData(Structure):
-    """The records and offsets of one partition."""
+    """The fetched records of one partition, and its offsets, such as the high watermark."""
 
     partition_index: Int32
     error_code: Int16 = 0
@@ -231,7 +232,8 @@ class FetchableTopicResponse(Structure):
 
 
 class FetchResponse(Message, api_key=1, versions="0-18", flexible="12+"):
-    """Record batches as they are in the log; the last one may be truncated."""
+    """The fetched record batches of each partition, as they are in the log; the last batch of a partition may be
+    truncated."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Annotated[Int16, since(7), ignorable] = 0
@@ -241,7 +243,8 @@ class FetchResponse(Message, api_key=1, versions="0-18", flexible="12+"):
 
 
 class ListOffsetsPartition(Structure):
-    """A timestamp to look up: -1 end, -2 start, -3 largest timestamp, -4 local log start, -5 tiered storage."""
+    """A partition and the timestamp to look up in it, in milliseconds. Special values: -1 end, -2 start, -3 largest
+    timestamp, -4 local log start, -5 tiered storage."""
 
     partition_index: Int32
     current_leader_epoch: Annotated[Int32, since(4), ignorable] = -1
@@ -250,14 +253,14 @@ class ListOffsetsPartition(Structure):
 
 
 class ListOffsetsTopic(Structure):
-    """Partitions of one topic."""
+    """The partitions of one topic in which timestamps are to be looked up."""
 
     name: Text
     partitions: list[ListOffsetsPartition]
 
 
 class ListOffsetsRequest(Message, api_key=2, versions="0-11", flexible="6+"):
-    """Asks for the first offset at or after a timestamp."""
+    """Asks for the offset of the first record at or after a timestamp, in each of the named partitions."""
 
     replica_id: Int32 = -1
     isolation_level: Annotated[Int8, since(2)] = 0
@@ -277,7 +280,7 @@ class ListOffsetsPartitionResponse(Structure):
 
 
 class ListOffsetsTopicResponse(Structure):
-    """Partitions of one topic."""
+    """The offsets that were found in the partitions of one topic."""
 
     name: Text
     partitions: list[ListOffsetsPartitionResponse]
@@ -291,7 +294,7 @@ class ListOffsetsResponse(Message, api_key=2, versions="0-11", flexible="6+"):
 
 
 class OffsetForLeaderPartition(Structure):
-    """A leader epoch of one partition."""
+    """A partition and the leader epoch whose end offset is asked for."""
 
     partition: Int32
     current_leader_epoch: Annotated[Int32, since(2), ignorable] = -1
@@ -299,15 +302,15 @@ class OffsetForLeaderPartition(Structure):
 
 
 class OffsetForLeaderTopic(Structure):
-    """Partitions of one topic."""
+    """The partitions of one topic whose leader epochs are asked for."""
 
     topic: Text
     partitions: list[OffsetForLeaderPartition]
 
 
 class OffsetForLeaderEpochRequest(Message, api_key=23, versions="0-4", flexible="4+"):
-    """Asks where leader epochs end (KIP-101, KIP-320). `replica_id` is -1 for a consumer, -2 for a debugging
-    consumer."""
+    """Asks for the end offset of a leader epoch in each of the named partitions (KIP-101, KIP-320). `replica_id` is -1
+    for a consumer, -2 for a debugging consumer."""
 
     replica_id: Annotated[Int32, since(3), ignorable] = -2
     topics: list[OffsetForLeaderTopic]
@@ -324,7 +327,7 @@ class OffsetForLeaderPartitionResult(Structure):
 
 
 class OffsetForLeaderTopicResult(Structure):
-    """Partitions of one topic."""
+    """The end offsets of leader epochs in the partitions of one topic."""
 
     topic: Text
     partitions: list[OffsetForLeaderPartitionResult]

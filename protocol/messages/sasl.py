@@ -11,7 +11,8 @@ __all__ = ["SaslHandshakeRequest", "SaslHandshakeResponse", "SaslAuthenticateReq
 
 
 class SaslHandshakeRequest(Message, api_key=17, versions="0-1"):
-    """Names a mechanism. After v0 the client sends raw tokens, after v1 SaslAuthenticate."""
+    """Names the SASL mechanism that the client wants to use. After v0 the client sends raw tokens, after v1
+    SaslAuthenticate requests."""
 
     mechanism: Text
 
@@ -24,13 +25,13 @@ class SaslHandshakeResponse(Message, api_key=17, versions="0-1"):
 
 
 class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
-    """The client's token."""
+    """The client's next token of the SASL mechanism."""
 
     auth_bytes: Bytes
 
 
 class SaslAuthenticateResponse(Message, api_key=36, versions="0-2", flexible="2+"):
-    """The broker's token. v1 adds the lifetime of the session (KIP-368)."""
+    """The broker's answer to the client's token. v1 adds the lifetime of the session (KIP-368)."""
 
     error_code: Int16 = 0
     error_message: Text | None = None

@@ -76,7 +76,8 @@ class CreatableTopicConfig(Structure):
 
 
 class CreatableTopic(Structure):
-    """A topic to create; since v4 -1 leaves a number to the broker's default (KIP-464)."""
+    """A topic to create. Since v4 the numbers of partitions and of replicas may be -1, which means the broker's default
+    (KIP-464)."""
 
     name: Text
     num_partitions: Int32
@@ -117,7 +118,7 @@ class CreatableTopicResult(Structure):
 
 
 class CreateTopicsResponse(Message, api_key=19, versions="0-7", flexible="5+"):
-    """The result for each topic."""
+    """The result for each topic that was to be created."""
 
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[CreatableTopicResult]
@@ -139,7 +140,7 @@ class DeleteTopicsRequest(Message, api_key=20, versions="0-6", flexible="4+"):
 
 
 class DeletableTopicResult(Structure):
-    """The result for one topic, by name or by id."""
+    """The error code of one topic that was to be deleted, which is given by name or by id."""
 
     name: Annotated[Text | None, nullable(6)]
     topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID
@@ -148,7 +149,7 @@ class DeletableTopicResult(Structure):
 
 
 class DeleteTopicsResponse(Message, api_key=20, versions="0-6", flexible="4+"):
-    """The result for each topic."""
+    """The result for each topic that was to be deleted."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     responses: list[DeletableTopicResult]
@@ -177,7 +178,7 @@ class CreatePartitionsRequest(Message, api_key=37, versions="0-3", flexible="2+"
 
 
 class CreatePartitionsTopicResult(Structure):
-    """The result for one topic."""
+    """The error code of one topic to which partitions were to be added."""
 
     name: Text
     error_code: Int16 = 0
@@ -185,7 +186,7 @@ class CreatePartitionsTopicResult(Structure):
 
 
 class CreatePartitionsResponse(Message, api_key=37, versions="0-3", flexible="2+"):
-    """The result for each topic."""
+    """The result for each topic to which partitions were to be added."""
 
     throttle_time_ms: Int32 = 0
     results: list[CreatePartitionsTopicResult]
@@ -199,7 +200,7 @@ class DeleteRecordsPartition(Structure):
 
 
 class DeleteRecordsTopic(Structure):
-    """Partitions of one topic."""
+    """The partitions of one topic whose oldest records are to be deleted."""
 
     name: Text
     partitions: list[DeleteRecordsPartition]
@@ -228,7 +229,7 @@ class DeleteRecordsTopicResult(Structure):
 
 
 class DeleteRecordsResponse(Message, api_key=21, versions="0-2", flexible="2+"):
-    """The result for each partition."""
+    """The result for each partition whose oldest records were to be deleted."""
 
     throttle_time_ms: Int32 = 0
     topics: list[DeleteRecordsTopicResult]
@@ -244,7 +245,7 @@ class DescribeConfigsResource(Structure):
 
 
 class DescribeConfigsRequest(Message, api_key=32, versions="0-4", flexible="4+"):
-    """Asks for configurations."""
+    """Asks for the configurations of topics, brokers or groups."""
 
     resources: list[DescribeConfigsResource]
     include_synonyms: Annotated[Bool, since(1)] = False
@@ -285,7 +286,7 @@ class DescribeConfigsResult(Structure):
 
 
 class DescribeConfigsResponse(Message, api_key=32, versions="0-4", flexible="4+"):
-    """The resources, in the order of the request."""
+    """The configurations of the resources, in the order of the request."""
 
     throttle_time_ms: Int32 = 0
     results: list[DescribeConfigsResult]
@@ -299,7 +300,7 @@ class AlterConfigsEntry(Structure):
 
 
 class AlterConfigsResource(Structure):
-    """All configurations of one resource; those left out are reset to their defaults."""
+    """All configurations that one resource is to have; those left out are reset to their defaults."""
 
     resource_type: Int8
     resource_name: Text
@@ -314,7 +315,7 @@ class AlterConfigsRequest(Message, api_key=33, versions="0-2", flexible="2+"):
 
 
 class AlterConfigsResourceResponse(Structure):
-    """The result for one resource."""
+    """The error code of one resource whose configurations were to be changed."""
 
     error_code: Int16 = 0
     error_message: Text | None = ""
@@ -323,14 +324,14 @@ class AlterConfigsResourceResponse(Structure):
 
 
 class AlterConfigsResponse(Message, api_key=33, versions="0-2", flexible="2+"):
-    """The result for each resource."""
+    """The result for each resource whose configurations were to be replaced."""
 
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]
 
 
 class IncrementalAlterConfigsEntry(Structure):
-    """One change. Operations: 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
+    """One change of a configuration. Operations: 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
 
     name: Text
     config_operation: Int8
@@ -353,7 +354,7 @@ class IncrementalAlterConfigsRequest(Message, api_key=44, versions="0-1", flexib
 
 
 class IncrementalAlterConfigsResponse(Message, api_key=44, versions="0-1", flexible="1+"):
-    """The result for each resource."""
+    """The result for each resource whose configurations were to be changed."""
 
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]

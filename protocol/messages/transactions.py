@@ -50,7 +50,7 @@ class InitProducerIdRequest(Message, api_key=22, versions="0-5", flexible="2+"):
 
 
 class InitProducerIdResponse(Message, api_key=22, versions="0-5", flexible="2+"):
-    """The producer id and epoch for all further batches."""
+    """The producer id and producer epoch that the producer is to use from now on, or an error code."""
 
     throttle_time_ms: Annotated[Int32, ignorable] = 0
     error_code: Int16 = 0
@@ -59,7 +59,7 @@ class InitProducerIdResponse(Message, api_key=22, versions="0-5", flexible="2+")
 
 
 class AddPartitionsToTxnTopic(Structure):
-    """Partitions of one topic."""
+    """The partitions of one topic that are to be added to a transaction."""
 
     name: Text
     partitions: list[Int32]
@@ -86,21 +86,21 @@ class AddPartitionsToTxnRequest(Message, api_key=24, versions="0-5", flexible="3
 
 
 class AddPartitionsToTxnPartitionResult(Structure):
-    """The error code of one partition."""
+    """The error code of one partition that was to be added to a transaction."""
 
     partition_index: Int32
     partition_error_code: Int16 = 0
 
 
 class AddPartitionsToTxnTopicResult(Structure):
-    """Partitions of one topic."""
+    """The error codes of the partitions of one topic that were to be added to a transaction."""
 
     name: Text
     results_by_partition: list[AddPartitionsToTxnPartitionResult]
 
 
 class AddPartitionsToTxnResult(Structure):
-    """The result for one transaction."""
+    """The error codes of the partitions that were to be added to one transaction."""
 
     transactional_id: Text
     topic_results: list[AddPartitionsToTxnTopicResult]
@@ -116,7 +116,7 @@ class AddPartitionsToTxnResponse(Message, api_key=24, versions="0-5", flexible="
 
 
 class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+"):
-    """Adds the offsets of a group to a transaction."""
+    """Announces that offsets of a group will be committed as part of a transaction."""
 
     transactional_id: Text
     producer_id: Int64
@@ -125,14 +125,14 @@ class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+")
 
 
 class AddOffsetsToTxnResponse(Message, api_key=25, versions="0-4", flexible="3+"):
-    """The error code of the request."""
+    """The error code of an AddOffsetsToTxn request."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
 
 
 class EndTxnRequest(Message, api_key=26, versions="0-5", flexible="3+"):
-    """Commits (`committed`) or aborts a transaction."""
+    """Ends a transaction: commits it if `committed` is true, and aborts it otherwise."""
 
     transactional_id: Text
     producer_id: Int64
@@ -180,7 +180,7 @@ class TxnOffsetCommitRequest(Message, api_key=28, versions="0-6", flexible="3+")
 
 
 class TxnOffsetCommitResponsePartition(Structure):
-    """The error code of one partition."""
+    """The error code of one partition in which an offset was to be committed."""
 
     partition_index: Int32
     error_code: Int16 = 0
@@ -195,7 +195,7 @@ class TxnOffsetCommitResponseTopic(Structure):
 
 
 class TxnOffsetCommitResponse(Message, api_key=28, versions="0-6", flexible="3+"):
-    """An error code for each partition."""
+    """An error code for each partition whose offset was to be committed."""
 
     throttle_time_ms: Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic]

@@ -26,7 +26,8 @@ _LAST_TIME: Final = 2**63 - 1
 
 
 class BlockTable:
-    """The blocks of one table of a store. The caller holds the store's lock. `what` names the blocks in errors."""
+    """One table of a store with blocks of exchanges or observations. The caller holds the store's lock. `what` names
+    the blocks in error messages."""
 
     def __init__(self, path: Path, connection: SqliteConnection, table: str, what: str) -> None:
         self._path = path
@@ -71,7 +72,8 @@ class BlockTable:
         self._total_bytes = total_bytes
 
     async def _oldest(self) -> list[tuple[int, int]]:
-        """Number and size in bytes of the oldest blocks. The newest block of the table is never among them."""
+        """The number and the size in bytes of each of the oldest blocks. The newest block of the table is never among
+        them."""
         rows = await self._connection.execute(self._sql.oldest, (_BLOCKS_PER_DELETION,))
         return [(each.number, each.size) for each in read_rows(self._path, rows, Size)]
 
@@ -80,10 +82,8 @@ class BlockTable:
         return [each.value for each in read_rows(self._path, rows, Number)]
 
     async def next_block(self, after: int, from_ms: int, to_ms: int | None) -> ExchangeBlock | None:
-        """The first block after number `after` with rows between two times, uncompressed; None if there is none.
-
-        Both times are included. Raises StoreDamaged.
-        """
+        """The first block whose number is greater than `after`, with exchanges or observations between the times
+        `from_ms` and `to_ms`, both included; uncompressed. None if there is none. Raises StoreDamaged."""
         if not await self._connection.execute(self._sql.exists):
             return None
         parameters = (after, from_ms, _LAST_TIME if to_ms is None else to_ms)

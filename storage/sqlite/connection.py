@@ -24,9 +24,9 @@ class SqliteConnection(Protocol):
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None: ...
     async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
-        """Return the result of a function that takes long and does not use the connection.
+        """Call a function that takes long and does not use the connection, and return its result.
 
-        A store with a thread of its own calls it in another thread, an inline store in the caller's.
+        A store with a thread of its own calls the function in another thread, an inline store in the caller's.
         """
         ...
 

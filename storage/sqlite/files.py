@@ -104,7 +104,7 @@ def wal_is_missing(path: Path) -> bool:
 
 
 def missing_wal_text(path: Path) -> str:
-    """The sentence for users if `wal_is_missing`."""
+    """The sentence for users about a store for which `wal_is_missing` returns True."""
     return (
         f"{path} was being written when it was copied or left, and {path.name}-wal is missing: its last events are "
         "probably missing, too. `regroup copy` copies a store that is being written."
@@ -112,7 +112,7 @@ def missing_wal_text(path: Path) -> str:
 
 
 def remove_store(path: Path) -> None:
-    """Delete the files of a store that no process has open."""
+    """Delete the file of a store and the files beside it. No process may have the store open."""
     for each in (path, *(sibling_file(path, suffix) for suffix in ("-wal", "-shm", ".lock"))):
         each.unlink(missing_ok=True)
 

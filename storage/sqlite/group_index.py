@@ -63,7 +63,8 @@ class GroupIndex:
         """What `reach` has returned to the only writer; None if it must be read."""
 
     def forget(self) -> None:
-        """Read again how far the index reaches: another process has written, or a transaction has failed."""
+        """Drop the remembered position that the index reaches, so that it is read again: another process has written,
+        or a transaction has failed."""
         self._reach = None
 
     async def reach(self) -> int:
@@ -86,7 +87,8 @@ class GroupIndex:
         self._reach = last_position
 
     async def heads(self) -> list[GroupHead]:
-        """The last record of every group. That of trimmed records comes first if a group has later ones."""
+        """The last record of every group. A group with trimmed and with later records occurs twice: first with its last
+        trimmed record."""
         reach = await self.reach()
         query = (sql.HEADS, ()) if reach == ALL_POSITIONS else (HEADS, (reach,))
         return read_rows(self._path, await self._connection.execute(*query), GroupHead)

@@ -38,9 +38,9 @@ def resolve_store_path(path: str | os.PathLike[str]) -> Path:
 
 
 def lock_and_initialize(path: Path, *, create: bool = True) -> WriterLock:
-    """Lock the file for writing. If it is empty or does not exist, make it a store.
+    """Lock the file for writing, and return the lock. If the file is empty or does not exist, make it a store.
 
-    Without `create` the latter raises NotAStore.
+    Without `create` such a file raises NotAStore.
     """
     if not store_exists(path) and not create:
         raise NotAStore(f"{path} holds no store any more: put it back.")

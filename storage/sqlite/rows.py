@@ -18,7 +18,7 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class GroupHead(Head, frozen=True, array_like=True):
-    """The end of a group's history, with the group, as the query for heads returns it."""
+    """The last record of a group's history (Head) with the id of the group, as a row of the query for all groups."""
 
     group: str | None
 
@@ -31,13 +31,13 @@ class Positions(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Number(msgspec.Struct, frozen=True, array_like=True):
-    """One number: a counter, or the position of a cut."""
+    """A row with one number: a counter, or the position of a cut."""
 
     value: StoredNumber
 
 
 class Size(msgspec.Struct, frozen=True, array_like=True):
-    """The number of a block of exchanges or observations, and the length of its payload in bytes."""
+    """A row with the number of a block of exchanges or observations, and the length of its payload in bytes."""
 
     number: StoredNumber
     size: StoredNumber
@@ -62,7 +62,7 @@ class OldSnapshot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
-    """One of the named values of a store."""
+    """A row with one of the small named values of a store, as `EventStore.put_value` stores them."""
 
     value: bytes
 

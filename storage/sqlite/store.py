@@ -71,7 +71,8 @@ class SqliteStore(EventStore):
         return self._writer_lock is None
 
     async def begin(self, pragmas: Sequence[str] = ()) -> Self:
-        """Set up the connection and read the end of the history. If that fails, the store is closed."""
+        """Execute the pragmas, and read the last position of the store and the last record of each group; returns the
+        store. If that fails, the store is closed."""
         try:
             async with self._exclusive():
                 for pragma in pragmas:
@@ -285,7 +286,7 @@ class SqliteStore(EventStore):
         return read_rows(self.path, await self._connection.execute(statement, parameters), row_type)
 
     async def _newest_cut(self, at: int) -> int:
-        """The newest cut at or before the position `at`; 0 if there is none."""
+        """The position of the newest cut at or before the position `at`; 0 if there is none."""
         cuts = await self._rows(Number, sql.NEWEST_CUT, (at,))
         return cuts[0].value if cuts else 0
 
@@ -324,10 +325,10 @@ class SqliteStore(EventStore):
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:
-        """Let the block write to the store.
+        """A context manager in which the block may write to the store.
 
-        After an error in it the transaction is rolled back. Raises StoreLost at the end if the files are not those that
-        were opened.
+        After an error in the block the transaction is rolled back. Raises StoreLost at the end if the files are not
+        those that were opened.
         """
         async with self._mutex:
             self._raise_unless_writable()
@@ -341,10 +342,10 @@ class SqliteStore(EventStore):
                     raise
 
     async def _roll_back(self) -> None:
-        """End a transaction that has failed.
+        """Roll back a transaction that has failed.
 
-        The end of the history is read again, since a cancelled transaction may have succeeded. No error is raised,
-        because the caller raises the first one.
+        The last positions are read again from the file, since a cancelled transaction may have succeeded. No error is
+        raised here, because the caller raises the error of the transaction.
         """
         with suppress(Exception):
             await self._connection.execute("ROLLBACK")

@@ -38,7 +38,8 @@ class HistoryTrimmer:
     async def begin_after(self, through: int, heads: Mapping[str | None, Head], *, trimmed_through: int) -> None:
         """Let the history begin after the position `through`, in the caller's transaction.
 
-        `heads` are the ends of all groups' histories; those that are trimmed away as a whole are kept in the file.
+        `heads` are the last records of all groups. For a group of which all records are trimmed, that entry is stored
+        in the file.
         """
         rows = [
             (group, head.event_number, head.coordinator_epoch, head.position)
@@ -84,7 +85,8 @@ class HistoryTrimmer:
         return portion.count > 0
 
     async def _delete_snapshots(self) -> bool:
-        """Delete old snapshots of some groups: of each group the newest one up to the first cut is kept."""
+        """Delete old snapshots of some groups, and keep of each group the newest one up to the first cut; returns
+        whether there may be more to delete."""
         limits = (self._group, MAX_PORTION_SNAPSHOTS, MAX_PORTION_SNAPSHOTS)
         rows = await self._rows(OldSnapshot, sql.OLD_SNAPSHOTS, limits)
         size = taken = 0

@@ -37,7 +37,8 @@ class OpenFiles:
         self.check()
 
     def accept(self) -> None:
-        """Take the present sizes of the files as the valid ones, after a rollback. Records that were lost stay lost."""
+        """Note the present sizes of the files as those to compare with from now on, after a rollback. Records that were
+        lost stay lost."""
         with suppress(OSError):
             self._size_bytes = os.stat(self._path).st_size
         if self._frames is not None:
@@ -47,7 +48,7 @@ class OpenFiles:
     def check(self) -> None:
         """Raise StoreLost if a file was deleted, replaced or cut off since the store was opened.
 
-        To be called after a commit, before it is acknowledged.
+        To be called after a commit, before the commit is reported as durable.
         """
         if self._loss is not None:
             raise self._loss
@@ -83,7 +84,7 @@ class OpenFiles:
         return self._loss
 
     def close(self) -> None:
-        """Close the files that are compared."""
+        """Close the write-ahead log and the shared memory file, which were opened for the comparison."""
         if self._frames is not None:
             self._frames.close()
             self._frames = None

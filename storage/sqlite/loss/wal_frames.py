@@ -28,7 +28,7 @@ class WalFrames:
     """The write-ahead log of one open database, and how many of its frames have been found whole."""
 
     def __init__(self, wal_path: Path, shm_path: Path) -> None:
-        """Open the log.
+        """Open the write-ahead log at `wal_path` and the shared memory file at `shm_path`.
 
         Raises FileNotFoundError on a file system without shared memory, where SQLite has no such log.
         """
@@ -41,7 +41,7 @@ class WalFrames:
         self.accept()
 
     def accept(self) -> None:
-        """Take the present frames as whole, without checking them."""
+        """Count all frames that the log has now as whole, without checking them."""
         self._header = os.pread(self.wal, _HEADER_BYTES, 0)
         self._count, self._checksum = self._index()
 
@@ -84,7 +84,7 @@ class WalFrames:
         return os.pread(self.wal, 8, _HEADER_BYTES + (number - 1) * self._frame_bytes + 16)
 
     def _problem_of_frames(self, first: int, end: int) -> str:
-        """As `problem`, for the frames with first < number <= end."""
+        """What is wrong in the frames with first < number <= end, in the words of `problem`."""
         size, salt = self._frame_bytes, self._header[16:24]
         step = max(_READ_BYTES // size, 1)
         for begin in range(first, end, step):
