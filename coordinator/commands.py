@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something asked of one group at one time, in epoch milliseconds."""
+    """A request, a deadline or another occasion that one group handles, and its time in epoch milliseconds."""
 
     group_id: str
     at_ms: int
@@ -104,7 +104,7 @@ class LeaveGroup(Command, frozen=True, kw_only=True):
 
 
 class RequestedOffset(msgspec.Struct, frozen=True, gc=False):
-    """One partition of a commit; null metadata counts as empty."""
+    """The offset of one partition in a commit request; null metadata count as empty."""
 
     topic: str
     partition: int
@@ -197,7 +197,8 @@ class DeadlineKind(StrEnum):
 
 
 class Deadline(NamedTuple):
-    """A time in epoch milliseconds, and what expires then. `last_seen_ms` is when the member's timeout started."""
+    """A time in epoch milliseconds, what expires then, and of which member. `last_seen_ms` is when the member's timeout
+    started."""
 
     at_ms: int
     kind: DeadlineKind

@@ -41,7 +41,7 @@ FIRST_GROUP_EPOCH: Final = 1
 
 
 class ReconciliationState(StrEnum):
-    """How far a member has come on the way to its target (`MemberState`)."""
+    """How far a member has come in the reconciliation with its target (Kafka's `MemberState`)."""
 
     STABLE = "stable"
     """It has its whole share of the target of its epoch."""
@@ -75,7 +75,8 @@ class ClassicMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class ConsumerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The description of a member by its heartbeats or JoinGroups, with the session timeout that the last one set."""
+    """What a member has said about itself in its heartbeats or JoinGroups: ids, client, timeouts, subscription and vote
+    for an assignor."""
 
     instance_id: str | None = None
     """Set for a static member."""
@@ -117,7 +118,7 @@ class ConsumerMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def is_classic(self) -> bool:
-        """Whether it is a member of the classic protocol, whose generation is the member's epoch."""
+        """Whether the member uses the classic protocol; the generation in its requests is then its member epoch."""
         return self.profile.classic is not None
 
     @property
@@ -126,11 +127,11 @@ class ConsumerMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def is_away(self) -> bool:
-        """A static member that has left and is expected to return."""
+        """Whether this is a static member that has left temporarily, with epoch -2."""
         return self.epoch == AWAY_EPOCH
 
     def has_reached(self, assignment_epoch: int) -> bool:
-        """Whether it has its whole share of the target of this epoch."""
+        """Whether the member has its whole share of the target of this assignment epoch."""
         return self.state is ReconciliationState.STABLE and self.epoch == assignment_epoch
 
     def held(self) -> Iterator[tuple[TopicId, int]]:
@@ -139,7 +140,8 @@ class ConsumerMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             yield from every_partition(partitions)
 
     def assignment_epoch_of(self, topic_id: TopicId, partition: int) -> int | None:
-        """The epoch at which it got a partition that it may still own; None for any other partition."""
+        """The epoch at which the member was assigned a partition that it may still own; None for any other
+        partition."""
         assigned = self.assigned.get(topic_id, {}).get(partition)
         return self.pending_revocation.get(topic_id, {}).get(partition) if assigned is None else assigned
 
@@ -154,10 +156,12 @@ class ResolvedRegex(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
 
 
 class ConsumerGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a group has as long as it is a group of the consumer protocol."""
+    """The part of a group's state that only groups of the consumer protocol have."""
 
     group_epoch: int = FIRST_GROUP_EPOCH
     """The version of the subscriptions and their topics."""
+    bumped_at_ms: int = 0
+    """When the group epoch was last bumped; 0 before the first time."""
     metadata_hash: int = 0
     """A digest of the topics of `hashed_topics`; 0 for none."""
     hashed_topics: tuple[str, ...] = ()
@@ -166,14 +170,16 @@ class ConsumerGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The group epoch for which the target was computed; 0 before the first one."""
     assigned_at_ms: int = 0
     """When the target was computed; 0 lets the next one follow at once (KIP-1263)."""
-    targets: dict[str, Partitions] = {}
+    targets: Mapping[str, Partitions] = {}
     """The share of each member in the target."""
-    members: dict[str, ConsumerMember] = {}
-    static_members: dict[str, str] = {}
+    members: Mapping[str, ConsumerMember] = {}
+    static_members: Mapping[str, str] = {}
     """The member id of each instance id."""
     resolved_regexes: dict[str, ResolvedRegex] = {}
     holders: dict[TopicId, dict[int, str]] = {}
     """The member that holds each partition: assigned, or pending revocation."""
+    behind_target: int = 0
+    """How many members have not reached the target."""
     subscriptions: dict[str, int] = {}
     """How many members name each topic."""
     regex_subscriptions: dict[str, int] = {}
@@ -185,24 +191,28 @@ class ConsumerGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def state(self) -> ConsumerGroupState:
-        """The named state. It follows from the epochs, and is nowhere stored."""
+        """The state of the group, by the name that Kafka shows. It is computed from the epochs and not stored."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
             return ConsumerGroupState.ASSIGNING
-        if all(member.has_reached(self.assignment_epoch) for member in self.members.values()):
-            return ConsumerGroupState.STABLE
-        return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.RECONCILING if self.behind_target else ConsumerGroupState.STABLE
+
+    def count_behind_target(self) -> int:
+        """The number of members that have not reached the target, counted from all members, to set or check the field
+        `behind_target`."""
+        return sum(not member.has_reached(self.assignment_epoch) for member in self.members.values())
 
     def topics_of(self, profile: ConsumerProfile) -> Iterable[str]:
-        """The topics to which a member subscribes; an unresolved pattern has none."""
+        """The topics to which a member with this description subscribes; a pattern whose topics are not known yet adds
+        none."""
         resolved = self.resolved_regexes.get(profile.subscribed_regex)
         if resolved is None or not resolved.topics:
             return profile.subscribed_topics
         return dict.fromkeys((*profile.subscribed_topics, *resolved.topics))
 
     def is_held_by_another(self, topic_id: TopicId, partition: int, member_id: str) -> bool:
-        """Whether another member has the partition, or has yet to give it up."""
+        """Whether the partition is assigned to another member than this one, or still pending revocation with one."""
         return self.holders.get(topic_id, {}).get(partition, member_id) != member_id
 
 

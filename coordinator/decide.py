@@ -63,7 +63,9 @@ __all__ = ["decide"]
 def decide(
     settings: CoordinatorSettings, group: Group, command: c.Command, choose_leader: LeaderPolicy = first_candidate
 ) -> Decision:
-    """Pure: the same settings, group, command and policy give the same decision."""
+    """Handle one command: returns the decision, which has the response, the events and the group after them.
+    `choose_leader` selects a classic group's leader. The function is pure: the same arguments always give the same
+    decision."""
     return HANDLERS_BY_KIND[group.kind][type(command)](
         DecisionBuilder(settings, group, command.at_ms, evolve_checked, choose_leader), command
     )
@@ -81,13 +83,14 @@ def evolve_checked(group: Group, event: Event) -> Group:
 
 
 def deadline_passed(decision: DecisionBuilder, command: c.DeadlinePassed) -> Decision:
-    """The coordinator sends this only for the deadline that `next_deadline` returns at this time."""
+    """Handle a deadline of the group that has passed, by its kind. The coordinator sends this command only for the
+    deadline that `next_deadline` returns at this time."""
     DEADLINE_HANDLERS[command.kind][decision.group.kind](decision, command)
     return decision.build()
 
 
 def offset_handlers(rules: OffsetRules) -> dict[type[c.Command], Callable[[DecisionBuilder, Any], Decision]]:
-    """The commands about offsets, for groups with these rules."""
+    """The handlers of all commands about offsets, by type of command, for groups with these offset rules."""
     return {
         c.OffsetCommit: partial(offset_commit, rules),
         c.TxnOffsetCommit: partial(txn_offset_commit, rules),

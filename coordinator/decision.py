@@ -98,9 +98,10 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         self.events.append(event)
 
     def append_deadline_ms(self, command: Command) -> int | None:
-        """When the emulated Kafka log must have committed a record written now; None if it commits at once.
+        """By when the emulated Kafka log must have committed a record that this command writes, in epoch milliseconds;
+        None if the log commits it at once.
 
-        The log keeps its order: a record written behind a delayed one is delayed too.
+        A record written after a delayed one is delayed too, since the log keeps the order of its records.
         """
         if command.delays_append or self.group.pending_appends:
             return self.at_ms + self.settings.offsets_commit_timeout_ms
@@ -111,7 +112,8 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         self.held_under = (awaited, member_id)
 
     def release(self, awaited: AwaitedResponse, member_id: MemberId, response: Structure | None) -> None:
-        """Answer a held request of a member; with None it is never answered."""
+        """Answer the held request of this kind of a member with the response; with None the request is never
+        answered."""
         self.released.append(ReleasedResponse((awaited, member_id), response))
 
     def touch_session(self, member_id: MemberId) -> None:
@@ -124,7 +126,8 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         error_code: ErrorCode = ErrorCode.NONE,
         join_response: Structure | None = None,
     ) -> None:
-        """Answer the requests that wait for this record of the emulated Kafka log."""
+        """Answer the requests that wait for the record of event `append_number`: with their own responses, or with this
+        error if the record was lost. A waiting JoinGroup gets `join_response` instead, if it is not None."""
         self.completed_appends.append(CompletedAppend(append_number, error_code, join_response))
 
     def build(self, response: Structure | None = None, *, after_append: int | None = None) -> Decision:

@@ -67,7 +67,8 @@ def evolve(group: Group, event: e.Event) -> Group:
     """The group after the event. The same events give the same group in every version of regroup that reads them."""
     evolvers = EVOLVERS if group.consumer is None else CONSUMER_EVOLVERS
     after: Group = evolvers[type(event)](group, event)
-    if after.state is group.state or isinstance(event, e.CoordinatorLoaded):
+    is_unchanged = after.state is group.state and after.consumer is group.consumer  # after most events: commits
+    if is_unchanged or after.named_state is group.named_state or isinstance(event, e.CoordinatorLoaded):
         return replace(after, event_number=group.event_number + 1)
     return replace(after, event_number=group.event_number + 1, state_since_ms=event.at_ms)
 
@@ -97,7 +98,8 @@ def group_deleted(group: Group, event: e.GroupDeleted) -> Group:
 
 
 def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
-    """Offsets and the group's metadata are in the log; everything else was in memory and is lost.
+    """The group after a new coordinator has loaded it from the log, which has its offsets and its metadata. Everything
+    else was in the memory of the previous coordinator, and is lost.
 
     A group with offsets and no metadata is a simple group: Empty, generation 0, no protocol type.
     """

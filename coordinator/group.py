@@ -12,11 +12,13 @@ keep insertion order, and that order decides wherever Kafka leaves a choice to t
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
+from operator import attrgetter, is_
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from regroup.coordinator.consumer_group import ConsumerGroup
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState
+from regroup.coordinator.layered_mapping import keys_from_end, with_newer
 from regroup.coordinator.supported_protocol import SupportedProtocol
 
 __all__ = [
@@ -79,7 +81,7 @@ class GroupState(StrEnum):
 
 
 class AwaitedResponse(StrEnum):
-    """The response that the coordinator holds for a member."""
+    """Which response the coordinator holds for a member: that to its JoinGroup or to its SyncGroup."""
 
     JOIN = "join"
     SYNC = "sync"
@@ -98,7 +100,7 @@ class MemberProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Ordered by the member's preference."""
 
     def supports(self, protocol_name: str) -> bool:
-        """Whether the protocol is listed, and only once."""
+        """Whether the member lists the assignor `protocol_name` exactly once."""
         return [protocol.name for protocol in self.supported_protocols].count(protocol_name) == 1
 
     def updated(self, request: "MemberProfile") -> "MemberProfile":
@@ -155,7 +157,7 @@ class PendingJoinMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The running join phase."""
+    """The running join phase: its deadline, and what else decides when it ends."""
 
     deadline_ms: int
     is_initial: bool = False
@@ -246,14 +248,15 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     state: GroupState = GroupState.DEAD
     """The state of a classic group; a group of the consumer protocol has its own."""
     state_since_ms: int = 0
+    """When a group of any kind came into its state."""
     generation_id: int = 0
     protocol_type: str = ""
     protocol_name: str | None = None
     """The assignor selected for this generation."""
     leader_id: MemberId | None = None
-    members: dict[MemberId, Member] = {}
-    static_members: dict[InstanceId, MemberId] = {}
-    pending_join_members: dict[MemberId, PendingJoinMember] = {}
+    members: Mapping[MemberId, Member] = {}
+    static_members: Mapping[InstanceId, MemberId] = {}
+    pending_join_members: Mapping[MemberId, PendingJoinMember] = {}
     join_phase: JoinPhase | None = None
     new_member_added: bool = False
     """A member joined during the initial delay since it was last extended. Kafka clears this at no other time."""
@@ -270,6 +273,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     pending_transactional_offsets: dict[int, PendingTransactionalOffsets] = {}
     """Offsets of open transactions, by producer id."""
     group_metadata: GroupMetadata | None = None
+    left_deadlines_ms: dict[MemberId, tuple[int | None, int | None]] = {}
+    """For JoinGroup and SyncGroup, of members of a consumer group that became this classic one. Kafka does not cancel
+    its timers: they count again after an upgrade."""
     pending_appends: dict[int, PendingAppend] = {}
     """Pending appends by the number of the event that wrote them; empty unless the emulated Kafka log is delayed."""
     event_number: int = 0
@@ -286,9 +292,14 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return self.state is not GroupState.DEAD or self.consumer is not None
 
     @property
+    def named_state(self) -> GroupState | ConsumerGroupState:
+        """The state of a group of any kind."""
+        return self.state if self.consumer is None else self.consumer.state
+
+    @property
     def state_name(self) -> str:
         """The state of a group of any kind, as ListGroups returns it."""
-        return (self.consumer or self).state.value
+        return self.named_state.value
 
     @property
     def shown_protocol_type(self) -> str:
@@ -310,21 +321,23 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
     @property
     def all_members_joined(self) -> bool:
-        """Every member has a held JoinGroup, and no member id is pending.
+        """Whether every member has a held JoinGroup, and no member id is pending.
 
-        Each JoinGroup asks this, in groups of thousands. Members rejoin about in the order in which they joined, and
-        newcomers have joined already, so one that is missing is found soon among the first few, or from the end.
+        This is checked at each JoinGroup, in groups of thousands. Members rejoin about in the order in which they
+        joined, and newcomers have joined already, so one that is missing is found soon among the first few, or from the
+        end.
         """
         if self.pending_join_members:
             return False
-        members, joined = self.members.values(), AwaitedResponse.JOIN
-        if any(member.awaiting is not joined for member in islice(members, FIRST_FEW_MEMBERS)):
+        members, joined = self.members, AwaitedResponse.JOIN
+        if any(member.awaiting is not joined for member in islice(members.values(), FIRST_FEW_MEMBERS)):
             return False
-        return all(member.awaiting is joined for member in reversed(members))
+        return all(members[member_id].awaiting is joined for member_id in keys_from_end(members))
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Time limit of a join or sync phase: the longest rebalance timeout of the members, at least 0."""
+        """The time limit of a join or sync phase in milliseconds: the longest rebalance timeout of the members, at
+        least 0."""
         return max([0, *(member.profile.rebalance_timeout_ms for member in self.members.values())])
 
     def members_awaiting(self, response: AwaitedResponse) -> Iterator[Member]:
@@ -351,17 +364,22 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         """Whether an open transaction has written an offset for this partition (KIP-447)."""
         return any(partition in pending.get(topic, ()) for pending in self.pending_transactional_offsets.values())
 
+    def has_only_other_offsets_than(self, other: "Group") -> bool:
+        """Whether this group and the other one are the same in everything but committed offsets and the number of the
+        last event.
+
+        A commit of offsets keeps all other fields as the same objects, so these are compared by identity.
+        """
+        return all(map(is_, BESIDE_OFFSETS(self), BESIDE_OFFSETS(other)))
+
     def with_member(self, member: Member) -> "Group":
-        return msgspec.structs.replace(self, members=self.members | {member.member_id: member})
+        return msgspec.structs.replace(self, members=with_newer(self.members, {member.member_id: member}))
 
     def with_pending_append(self, append: PendingAppend) -> "Group":
-        """The group while the record of its next event waits to be committed."""
+        """The group with one more record that the emulated Kafka log has written and not committed: that of its next
+        event."""
         return msgspec.structs.replace(self, pending_appends=self.pending_appends | {self.event_number + 1: append})
 
 
-def without(mapping: Mapping[Key, Value], key: Key | None) -> dict[Key, Value]:
-    """A copy of the mapping without one key."""
-    left = dict(mapping)  # thousands of entries are copied much faster than they are compared one by one
-    if key is not None:
-        left.pop(key, None)
-    return left
+BESIDE_OFFSETS: Final = attrgetter(*sorted({*Group.__struct_fields__} - {"committed_offsets", "event_number"}))
+"""Returns the fields of a group that a commit of offsets does not change."""

@@ -203,18 +203,20 @@ GROUP_INVARIANTS_BY_KIND: Final = {
 
 
 def violations_of_group(group: Group, invariants: Iterable[GroupInvariant] | None = None) -> list[str]:
-    """The sentences of the invariants that a group breaks, by default of all that hold for its kind."""
+    """The sentences of the invariants that a group breaks; by default those of all invariants of its kind are
+    checked."""
     of_kind = GROUP_INVARIANTS_BY_KIND[group.kind] if invariants is None else invariants
     return [invariant_sentence(each) for each in of_kind if not each(group)]
 
 
 def violations_of_step(before: Group, event: Event, after: Group) -> list[str]:
-    """The sentences of the invariants that one event breaks. An event that changes the kind is checked as of both."""
+    """The sentences of the invariants that one event breaks. If the event changes the kind of the group, the invariants
+    of both kinds are checked."""
     is_classic = before.consumer is None and after.consumer is None
     invariants = INVARIANTS_BY_EVENT[type(event)] if is_classic else CONSUMER_EVENT_INVARIANTS
     return [invariant_sentence(each) for each in invariants if not each(before, event, after)]
 
 
 def invariant_sentence(invariant: Callable[..., object]) -> str:
-    """The sentence of an invariant."""
+    """The sentence that describes an invariant to users: the first line of its docstring, or else its name."""
     return (invariant.__doc__ or invariant.__name__).partition("\n")[0].strip()

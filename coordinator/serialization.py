@@ -13,7 +13,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.group import Group
-from regroup.coordinator.offsets.layered_mapping import as_builtin
+from regroup.coordinator.layered_mapping import as_builtin
 from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
 
@@ -109,7 +109,8 @@ CAUSE_DECODER: Final = msgspec.json.Decoder(Cause)
 def encode_event(
     group_id: str, event_number: int, coordinator_epoch: int, event: e.Event, cause: bytes | None
 ) -> NewRecord:
-    """The record of an event, the `event_number`-th of its group."""
+    """The record in which the store keeps an event, the `event_number`-th of its group; `cause` is its encoded cause,
+    None if that is unknown."""
     type_name = EVENT_TYPE_NAMES[type(event)]
     payload = ENCODER.encode(event)
     return NewRecord(group_id, event_number, coordinator_epoch, event.at_ms, type_name, EVENT_VERSION, payload, cause)

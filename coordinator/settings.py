@@ -150,7 +150,7 @@ MAX_COMPARED_LENGTH = 100
 
 @cache
 def fields_of(settings_type: type[NamedSettings]) -> Mapping[str, inspect.Field]:
-    """The fields of settings, with their types, by Kafka name."""
+    """The fields of a class of settings, with their types, by Kafka name."""
     struct = inspect.type_info(settings_type)
     assert isinstance(struct, inspect.StructType), "settings are a struct"
     return {field.encode_name: field for field in struct.fields}
@@ -163,14 +163,15 @@ def unknown_setting_message(name: str, known: Collection[str]) -> str:
 
 
 def parse_value(name: str, text: str, field_type: inspect.Type) -> int | bool | StrEnum:
-    """The value that a text gives a field of this type; its limits are checked later."""
+    """The value that `text` gives a setting of this type: a number, a Boolean or a word. Raises InvalidSetting, with
+    the setting's `name`; its limits are not checked here."""
     if isinstance(field_type, inspect.EnumType):
         return parse_word(name, text, field_type.cls)
     return parse_boolean(name, text) if isinstance(field_type, inspect.BoolType) else parse_integer(name, text)
 
 
 def parse_word(name: str, text: str, words: type[Enum]) -> StrEnum:
-    """Parse one of these words, in upper or lower case; raises InvalidSetting."""
+    """The member of `words` with this text as its value, in upper or lower case; raises InvalidSetting."""
     known = {str(each): each for each in words if isinstance(each, StrEnum)}
     found = known.get(text.strip().lower())
     if found is None:

@@ -12,7 +12,7 @@ change."""
 
 
 class TopicMetadata(NamedTuple):
-    """What the coordinator needs of a topic."""
+    """A topic as the coordinator knows it: its id, its name and its number of partitions."""
 
     topic_id: TopicId
     name: str
@@ -20,7 +20,7 @@ class TopicMetadata(NamedTuple):
 
 
 class TopicsImage:
-    """All topics. It never changes: a change of the topics makes another image.
+    """All topics of the cluster at one time. An image never changes: a change of the topics makes another image.
 
     `version` grows when a topic is created.
     """
@@ -33,7 +33,7 @@ class TopicsImage:
         self._hashed_names = 0
 
     def metadata_hash(self, names: tuple[str, ...]) -> int:
-        """A digest of those of these topics that exist: ids, names, numbers of partitions; 0 for none.
+        """A digest of the ids, names and numbers of partitions of those of the named topics that exist; 0 if none does.
 
         Kafka has XXH3 here (KIP-1101); only equality can be observed. Brokers here have no racks.
         """
@@ -60,7 +60,7 @@ class TopicsImage:
         return int.from_bytes(digest.digest(), signed=True)
 
     def ids_of(self, names: Iterable[str]) -> list[TopicId]:
-        """The ids of those of these topics that exist."""
+        """The ids of the topics with these names; names of topics that do not exist are skipped."""
         return [self.by_name[name].topic_id for name in names if name in self.by_name]
 
 

@@ -91,7 +91,8 @@ class GroupsVerifier:
             yield Violation(record.position, record.group, sentence)
 
     def violations_at_end(self) -> Iterator[Violation]:
-        """What the last command of each group has violated."""
+        """What the last command of each group violates, to be called after the last record: a command is checked only
+        when it is complete."""
         for group_id in list(self._unchecked):
             yield from self._violations_of_group(group_id)
 
@@ -107,7 +108,8 @@ class GroupsVerifier:
         """What differs between the newest snapshot of each group up to `position` and the fold of the group's records
         so far.
 
-        A load that begins here knows nothing else: no snapshot may be missing, stale, early or of another group.
+        A coordinator that loads the groups from here has only the snapshots: none may be missing, outdated, newer than
+        `position`, or of another group.
         """
         changed, self._changed = self._changed, {}
         present = {each.group: each for each in snapshots if each.group is not None}
@@ -140,7 +142,7 @@ class GroupsVerifier:
 
 
 def unreadable_parts(record: Record) -> Iterator[Violation]:
-    """Violations in the parts of a record that are not folded: its cause."""
+    """A violation for each part of a record that cannot be decoded and that no event contains: its cause."""
     group = CLUSTER if record.group is None else record.group
     try:
         decode_cause(record)

@@ -9,8 +9,8 @@ from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, Group, GroupSt
 def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[Deadline]:
     """Every deadline of the group.
 
-    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. A member that is
-    missing has not been seen since the group was loaded: the time of the load counts.
+    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. For a member that is not
+    in it, the session timeout counts from when the group was loaded.
     """
     if group.join_phase:
         yield Deadline(group.join_phase.deadline_ms, DeadlineKind.JOIN_PHASE)

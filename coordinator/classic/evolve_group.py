@@ -13,13 +13,13 @@ from regroup.coordinator.group import (
     Member,
     PendingAppend,
     PendingJoinMember,
-    without,
 )
+from regroup.coordinator.layered_mapping import with_newer, without
 
 
 def pending_member_added(group: Group, event: e.PendingMemberAdded) -> Group:
     pending = PendingJoinMember(event.session_timeout_ms, event.at_ms)
-    return replace(group, pending_join_members=group.pending_join_members | {event.member_id: pending})
+    return replace(group, pending_join_members=with_newer(group.pending_join_members, {event.member_id: pending}))
 
 
 def pending_member_removed(group: Group, event: e.PendingMemberRemoved) -> Group:
@@ -40,8 +40,8 @@ def member_joined(group: Group, event: e.MemberJoined) -> Group:
     return replace(
         group,
         protocol_type=event.protocol_type,
-        members=group.members | {event.member_id: member},
-        static_members=group.static_members | instance,
+        members=with_newer(group.members, {event.member_id: member}),
+        static_members=with_newer(group.static_members, instance) if instance else group.static_members,
         pending_join_members=without(group.pending_join_members, event.member_id),
         new_member_added=group.new_member_added or (phase is not None and phase.is_initial),
         subscribed_topics=group.subscribed_topics if group.generation_id else None,
@@ -71,8 +71,8 @@ def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group
     )
     after = replace(
         group,
-        members=without(group.members, event.replaced_member_id) | {event.member_id: member},
-        static_members=group.static_members | {event.instance_id: event.member_id},
+        members=with_newer(without(group.members, event.replaced_member_id), {event.member_id: member}),
+        static_members=with_newer(group.static_members, {event.instance_id: event.member_id}),
         leader_id=event.member_id if group.leader_id == event.replaced_member_id else group.leader_id,
     )
     if event.commit_deadline_ms is None:
@@ -241,5 +241,6 @@ def member_metadata(member: Member, protocol_name: str | None) -> Member:
 
 
 def without_sync(member: Member) -> AwaitedResponse | None:
-    """The value of `awaiting` of a member after held SyncGroups were answered: only a held JoinGroup remains."""
+    """The value of `awaiting` of a member after held SyncGroups were answered: JOIN if its JoinGroup is held, else
+    None."""
     return None if member.awaiting is AwaitedResponse.SYNC else member.awaiting

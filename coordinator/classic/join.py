@@ -21,6 +21,7 @@ from regroup.coordinator.events import (
     StaticMemberReplaced,
 )
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, InstanceId, Member, MemberId
+from regroup.coordinator.layered_mapping import with_newer
 from regroup.coordinator.offsets.log_batch_size import group_fits
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
@@ -213,7 +214,7 @@ def replace_without_rebalance(decision: DecisionBuilder, command: JoinGroup, old
     member id."""
     group = decision.group
     former_leader_id = group.leader_id
-    if not group_fits(group, (group.members | {old.member_id: replacement_of(old, command)}).values()):
+    if not group_fits(group, with_newer(group.members, {old.member_id: replacement_of(old, command)}).values()):
         decision.touch_session(old.member_id)
         return decision.build(responses.lost_replacement_response(group, ErrorCode.UNKNOWN_SERVER_ERROR))
     deadline_ms = decision.append_deadline_ms(command)
@@ -245,7 +246,7 @@ def apply_replacement(
 
 
 def would_change_protocol(group: Group, old: Member, command: JoinGroup) -> bool:
-    members = group.members | {old.member_id: replacement_of(old, command)}
+    members = with_newer(group.members, {old.member_id: replacement_of(old, command)})
     return select_protocol(members.values()) != group.protocol_name
 
 

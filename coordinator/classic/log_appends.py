@@ -33,7 +33,7 @@ CLIENT_ERRORS: Final[dict[ErrorCode, ErrorCode]] = {
 
 
 def complete_append(decision: DecisionBuilder, command: CompleteAppend) -> Decision:
-    """Handle the late commit of a record by the Kafka log.
+    """Handle the late commit of a record by the Kafka log: answer the requests that wait for the record.
 
     If the record is an assignment, it takes effect only if the group still waits for it; the record stays in the log in
     any case.

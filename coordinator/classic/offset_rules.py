@@ -11,14 +11,17 @@ from regroup.protocol.errors import ErrorCode
 
 
 class ClassicOffsetRules(OffsetRules):
-    """Members commit for their generation; any client may commit while the group is Empty."""
+    """The offset rules of classic groups: a member commits for its generation, and any client commits while the group
+    is Empty."""
 
     def refuse_commit(
         self, group: Group, command: OffsetCommit, accepted: Sequence[RequestedOffset]
     ) -> ErrorCode | None:
-        """The checks of Kafka's `validateOffsetCommit`, in its order.
+        """The error of an OffsetCommit, by the checks of Kafka's `validateOffsetCommit` in their order; None if it is
+        accepted.
 
-        Members of the previous generation may commit until the join phase ends, and must then wait for the assignment.
+        Members of the previous generation may commit until the join phase ends; in the sync phase every commit is
+        refused.
         """
         if not group.exists:
             if command.generation_id < 0:
@@ -36,7 +39,8 @@ class ClassicOffsetRules(OffsetRules):
     def refuse_transactional_commit(
         self, group: Group, command: TxnOffsetCommit, accepted: Sequence[RequestedOffset]
     ) -> ErrorCode | None:
-        """The checks of a commit, except that a request may name no member, and that the sync phase allows commits."""
+        """The error of a TxnOffsetCommit; None if it is accepted. The checks are those of `refuse_commit`, but the
+        request need not name a member, and the sync phase does not refuse it."""
         if not group.exists:
             return None if command.generation_id < 0 else refuse_unknown_group(command)
         names_no_member = command.generation_id < 0 and not command.member_id and command.group_instance_id is None
@@ -45,11 +49,12 @@ class ClassicOffsetRules(OffsetRules):
         return refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)
 
     def refuse_fetch(self, group: Group, command: OffsetFetch) -> ErrorCode | None:
-        """Anyone may read the offsets of a classic group."""
+        """Always None: any client may fetch the offsets of a classic group."""
         return None
 
     def refuse_delete(self, group: Group, command: OffsetDelete) -> ErrorCode | None:
-        """Whether members subscribe to a topic is known only of consumers."""
+        """The error of an OffsetDelete; None if it is accepted. A group with members is refused unless its protocol
+        type is `consumer`: only then does the coordinator know the topics to which members subscribe."""
         if not command.group_id:
             return ErrorCode.INVALID_GROUP_ID
         if not group.exists:
@@ -58,13 +63,15 @@ class ClassicOffsetRules(OffsetRules):
         return ErrorCode.NON_EMPTY_GROUP if has_opaque_members else None
 
     def is_subscribed(self, group: Group, topic: str) -> bool:
-        """If a subscription could not be decoded, every topic counts."""
+        """Whether a member subscribes to the topic; True for every topic if a subscription could not be decoded."""
         return group.subscribed_topics is None or topic in group.subscribed_topics
 
     def retention_starts_ms(self, group: Group, topic: str, offset: CommittedOffset) -> int | None:
-        """Offsets of a group that had members expire after the group became Empty, others after their commit.
+        """From when the retention of an offset counts, in epoch milliseconds; None if it cannot expire at present.
 
-        During a rebalance nothing expires; in Stable only offsets of topics to which no member subscribes.
+        In an Empty group that had members it counts from when the group became Empty, in a group that never had any
+        from the commit. During a rebalance nothing expires; in Stable only offsets of topics to which no member
+        subscribes.
         """
         if not group.protocol_type:
             return offset.committed_at_ms

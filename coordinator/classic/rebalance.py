@@ -131,7 +131,8 @@ def remove_member(
     last_seen_ms: int | None = None,
     timeout_ms: int | None = None,
 ) -> None:
-    """Remove a member on the coordinator's own decision."""
+    """Remove a member that has not asked to leave, and write down why: `reason`, and for an expired timeout the time
+    `last_seen_ms` at which it had started and its length `timeout_ms`."""
     member = decision.group.members[member_id]
     decision.apply(MemberRemoved, member_id=member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
     complete_removal(decision, member)

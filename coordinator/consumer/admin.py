@@ -22,10 +22,12 @@ NOT_CLASSIC = "Dead"
 
 
 def describe_consumer_group(decision: DecisionBuilder, command: ConsumerGroupDescribe) -> Decision:
-    """A group that is missing, or classic, is an error."""
+    """Answer ConsumerGroupDescribe with the group's epochs, members and targets. A group that does not exist, or is a
+    classic one, is answered with GROUP_ID_NOT_FOUND."""
     consumer = decision.group.consumer
     if consumer is None:
-        text = f"Group {command.group_id} not found."
+        is_other_kind = decision.group.exists
+        text = f"Group {command.group_id} " + ("is not a consumer group." if is_other_kind else "not found.")
         missing = DescribedConsumerGroup(
             group_id=command.group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text
         )
@@ -34,13 +36,14 @@ def describe_consumer_group(decision: DecisionBuilder, command: ConsumerGroupDes
 
 
 def describe_as_classic_group(decision: DecisionBuilder, command: DescribeGroup) -> Decision:
-    """DescribeGroups does not show groups of the consumer protocol."""
+    """Answer DescribeGroups for a group of the consumer protocol, which that API cannot show: in state Dead, with a
+    text that says that the group is not a classic one."""
     text = f"Group {command.group_id} is not a classic group."
     return decision.build(DescribedGroup(group_id=command.group_id, group_state=NOT_CLASSIC, error_message=text))
 
 
 def delete_consumer_group(decision: DecisionBuilder, command: DeleteGroup) -> Decision:
-    """Delete a group without members, and its offsets; a static member that is away is a member."""
+    """Delete a group without members, and its offsets. A static member that has left temporarily counts as a member."""
     code = ErrorCode.NON_EMPTY_GROUP
     if not consumer_of(decision.group).members:
         code = ErrorCode.NONE
@@ -52,7 +55,8 @@ def delete_consumer_group(decision: DecisionBuilder, command: DeleteGroup) -> De
 
 
 def load_consumer_group(decision: DecisionBuilder, command: LoadGroup) -> Decision:
-    """Every timeout starts again in full, session timeouts with the present setting."""
+    """Load a group of the consumer protocol in a new coordinator. All its timeouts start again in full; session
+    timeouts have the length that is configured now."""
     lost = ("records that Kafka's log had written and not committed",) if decision.group.pending_appends else ()
     decision.apply(CoordinatorLoaded, subscribed_topics=(), lost=lost)
     timeout_ms = decision.settings.group_consumer_session_timeout_ms
@@ -65,5 +69,6 @@ def load_consumer_group(decision: DecisionBuilder, command: LoadGroup) -> Decisi
 
 
 def change_nothing(decision: DecisionBuilder, command: Command) -> Decision:
-    """A change that a test forces, and that does not fit this kind of group."""
+    """Handle a change that a test forces and that only classic groups can make, such as StartRebalance: a group of the
+    consumer protocol stays as it is."""
     return decision.build()

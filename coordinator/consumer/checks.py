@@ -18,14 +18,14 @@ TEXT_BYTES = 2
 
 
 class HeartbeatRefusal(NamedTuple):
-    """An error code and its reason."""
+    """Why a ConsumerGroupHeartbeat is refused: the error code and the message of its response."""
 
     code: ErrorCode
     text: str
 
 
 def refuse_request(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
-    """What is wrong with a request whatever its group is like."""
+    """The error of a heartbeat whose own fields are not valid, whatever the state of the group; None if they are."""
     epoch = command.member_epoch
     needs_member_id = command.requires_member_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     if needs_member_id and not command.member_id.strip():
@@ -49,7 +49,8 @@ def refuse_request(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
 
 
 def refuse_join(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
-    """A member that joins describes itself, and owns nothing."""
+    """The error of a heartbeat with epoch 0 that lacks a rebalance timeout or a subscription, or that does not report
+    an empty list of owned partitions; None if it has all three."""
     if command.rebalance_timeout_ms == -1:
         return invalid("RebalanceTimeoutMs must be provided in first request.")
     if command.owned is None or command.owned:
@@ -62,7 +63,8 @@ def refuse_join(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
 def refuse_size(
     settings: CoordinatorSettings, consumer: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> HeartbeatRefusal | None:
-    """A full group takes no further member, and no request of an unknown one; a known instance id is exempt."""
+    """The error if `group.consumer.max.size` is reached and the sender is not a member yet; None if it is accepted. A
+    process that has the instance id of a present static member is accepted, since it replaces that member."""
     if len(consumer.members) < settings.group_consumer_max_size or member_id in consumer.members:
         return None
     if instance_id is not None and instance_id in consumer.static_members:
@@ -74,7 +76,8 @@ def refuse_size(
 
 
 def refuse_member(consumer: ConsumerGroup, member_id: str, instance_id: str | None) -> HeartbeatRefusal | None:
-    """Whether the id is that of a member; a static member is looked up by its instance id."""
+    """The error of a request whose sender is not a member; None if it is one. A sender with an instance id must be the
+    member that has this instance id at present."""
     if instance_id is not None:
         owner = consumer.static_members.get(instance_id)
         if owner is None:
@@ -87,9 +90,11 @@ def refuse_member(consumer: ConsumerGroup, member_id: str, instance_id: str | No
 
 
 def refuse_instance_in_use(consumer: ConsumerGroup, instance_id: str) -> HeartbeatRefusal | None:
-    """A static member may be replaced only after it has left for a while, even by its own member id.
+    """The error of a process that joins with the instance id of a static member which has not left; None if the id is
+    free.
 
-    One of the classic protocol cannot leave so, and may be replaced at any time.
+    It is free once the member has left temporarily (epoch -2). A static member of the classic protocol has no such
+    epoch, so a new process may replace it at any time.
     """
     owner = consumer.static_members.get(instance_id)
     if owner is None or consumer.members[owner].is_away or consumer.members[owner].is_classic:
@@ -101,7 +106,9 @@ def refuse_instance_in_use(consumer: ConsumerGroup, instance_id: str) -> Heartbe
 
 
 def refuse_epoch(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
-    """The previous epoch is accepted from a member that has lost the response with the present one."""
+    """The error of a heartbeat with another epoch than the member's; None if it is accepted. The previous epoch is
+    accepted too, from a member that owns nothing but what it is assigned: it did not get the response with the present
+    epoch."""
     epoch = command.member_epoch
     if epoch > member.epoch:
         text = f"The member's epoch {epoch} is greater than the one of the group coordinator ({member.epoch})."
@@ -115,14 +122,15 @@ def refuse_epoch(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> Hea
 
 
 def owns_only_assigned(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> bool:
-    """Whether the member reports what it owns, and that is a part of what it is assigned."""
+    """Whether the request reports owned partitions, and all of them are assigned to the member at present."""
     if command.owned is None:
         return False
     return all(index in member.assigned.get(topic_id, {}) for topic_id, index in every_partition(command.owned))
 
 
 def refuse_description(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
-    """A description of the member that is larger than a batch of the log could not be written by Kafka."""
+    """The error of a heartbeat whose texts (ids, rack, topics, pattern) exceed the size of a batch of Kafka's log, to
+    which Kafka could not write them; None if they fit."""
     names = command.subscribed_topics or ()
     texts = (command.group_id, command.member_id, command.instance_id or "", command.rack_id or "", command.client_id)
     size = sum(len(each) + TEXT_BYTES for each in (*names, *texts, command.subscribed_regex or ""))
@@ -135,7 +143,8 @@ def refuse_description(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | No
 
 
 def refuse_regex(consumer: ConsumerGroup, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
-    """A pattern that a member of the group has already is not compiled again."""
+    """The error of a heartbeat whose pattern is not a valid regular expression; None if it is valid. As in Kafka, a
+    pattern that the group has already is accepted without a check."""
     if not command.subscribed_regex or command.subscribed_regex in consumer.regex_subscriptions:
         return None
     if command.regex_error is None:

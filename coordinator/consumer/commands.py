@@ -12,7 +12,7 @@ __all__ = ["ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ResolveRegexes"]
 class ConsumerGroupHeartbeat(Command, frozen=True, kw_only=True):
     """A member joins with epoch 0, leaves with -1 (-2: a static member that will return), or reports that it is alive.
 
-    None, and a timeout of -1, mean: unchanged since the last heartbeat.
+    A field that is None, or a timeout of -1, means that this part is unchanged since the member's last heartbeat.
     """
 
     member_id: str
@@ -44,7 +44,8 @@ class ConsumerGroupDescribe(Command, frozen=True, kw_only=True):
 
 
 class ResolveRegexes(Command, frozen=True, kw_only=True):
-    """The broker has searched the topics for the group's patterns, as `regexes_to_resolve` asks."""
+    """The broker reports which topics match the patterns of the group, after a search that `regexes_to_resolve`
+    required."""
 
     resolved: Mapping[str, tuple[str, ...]]
     """The topics that each pattern matches, sorted."""

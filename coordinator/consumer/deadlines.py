@@ -8,9 +8,11 @@ from regroup.coordinator.group import Group
 
 
 def deadlines(group: Group, last_seen_ms: Mapping[str, int]) -> Iterator[Deadline]:
-    """Session timeouts, and rebalance timeouts of members that were asked to give up partitions, to join or to sync.
+    """Every deadline of the group: its members' session timeouts, and the rebalance timeouts of members that were asked
+    to give up partitions, to join or to sync.
 
-    Of a member that was not seen since the group was loaded, the time of the load counts.
+    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. For a member that is not
+    in it, the session timeout counts from when the group was loaded.
     """
     for member_id, member in consumer_of(group).members.items():
         seen_ms = last_seen_ms.get(member_id, group.loaded_at_ms)

@@ -85,14 +85,14 @@ class MemberReconciled(Event, frozen=True, kw_only=True):
 
 
 class StaticMemberAway(Event, frozen=True, kw_only=True):
-    """A static member left and is expected to return. It keeps its assigned partitions; those that it had to give up
-    are free."""
+    """A static member left temporarily, with epoch -2. It keeps its assigned partitions; those that were pending
+    revocation may be assigned to other members."""
 
     member_id: str
 
 
 class StaticConsumerReplaced(Event, frozen=True, kw_only=True):
-    """A static member that was away returned, perhaps under another member id. The old id is fenced."""
+    """A new process took the place of a static member, perhaps under another member id. The old id is fenced."""
 
     instance_id: str
     member_id: str

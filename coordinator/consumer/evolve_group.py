@@ -15,11 +15,13 @@ from regroup.coordinator.consumer_group import (
     TopicId,
 )
 from regroup.coordinator.events import CoordinatorLoaded, GroupDeleted, MemberLeft, MemberRemoved
-from regroup.coordinator.group import Group, GroupState, without
+from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.layered_mapping import with_newer, without
 
 
 def consumer_of(group: Group) -> ConsumerGroup:
-    """The state of a group of the consumer protocol; raises ValueError for an event of another history."""
+    """The state that a group of the consumer protocol has in `Group.consumer`. Raises ValueError for a group of another
+    kind, to which no event of the consumer protocol belongs."""
     if group.consumer is None:
         raise ValueError(f"group {group.group_id!r} is no group of the consumer protocol")
     return group.consumer
@@ -38,7 +40,8 @@ def consumer_group_ended(group: Group, event: ce.ConsumerGroupEnded) -> Group:
 
 
 def with_offsets_only(group: Group) -> Group:
-    """What groups of both kinds have."""
+    """A group with the same id, offsets, records not yet committed and time of load, and with none of the fields that
+    belong to one protocol."""
     return Group(
         group_id=group.group_id,
         committed_offsets=group.committed_offsets,
@@ -53,7 +56,8 @@ def consumer_group_deleted(group: Group, event: GroupDeleted) -> Group:
 
 
 def consumer_group_loaded(group: Group, event: CoordinatorLoaded) -> Group:
-    """Everything is in the log but the moments from which timeouts count: they start again in full."""
+    """The group after a new coordinator has loaded it. Kafka's log contains all of its state except the times from
+    which timeouts count, so all timeouts start again in full."""
     consumer = consumer_of(group)
     loaded = {member_id: loaded_member(member, event.at_ms) for member_id, member in consumer.members.items()}
     if any(loaded[member_id] is not member for member_id, member in consumer.members.items()):
@@ -62,9 +66,10 @@ def consumer_group_loaded(group: Group, event: CoordinatorLoaded) -> Group:
 
 
 def loaded_member(member: ConsumerMember, at_ms: int) -> ConsumerMember:
-    """A member that has to give up partitions gets its rebalance timeout again, in Kafka a classic one as well.
+    """A member after the group was loaded at `at_ms`. If it has to give up partitions, its rebalance timeout starts
+    again, in Kafka also for a member of the classic protocol.
 
-    What else the coordinator waited for from a classic member is lost.
+    Deadlines of a member of the classic protocol for JoinGroup and SyncGroup are dropped.
     """
     if member.state is ReconciliationState.UNREVOKED_PARTITIONS and not member.is_away:
         member = replace(member, revocation_deadline_ms=at_ms + member.profile.rebalance_timeout_ms)
@@ -74,7 +79,8 @@ def loaded_member(member: ConsumerMember, at_ms: int) -> ConsumerMember:
 
 
 def member_subscribed(group: Group, event: ce.MemberSubscribed) -> Group:
-    """A member that names another instance id gives up its former one."""
+    """The group after a member has joined or changed its description. A member that names another instance id than
+    before no longer has the former one."""
     consumer, profile = consumer_of(group), event.profile
     before = consumer.members.get(event.member_id)
     old = before.profile if before else None
@@ -85,16 +91,22 @@ def member_subscribed(group: Group, event: ce.MemberSubscribed) -> Group:
     if old is None or old.instance_id != profile.instance_id:
         static_members = without(static_members, old.instance_id if old else None)
         if profile.instance_id is not None:
-            static_members[profile.instance_id] = event.member_id
-    consumer = replace(consumer, members=consumer.members | {event.member_id: member}, static_members=static_members)
-    return with_consumer(group, with_subscriptions(consumer, old, profile))
+            static_members = with_newer(static_members, {profile.instance_id: event.member_id})
+    after = replace(
+        consumer,
+        members=with_newer(consumer.members, {event.member_id: member}),
+        static_members=static_members,
+        behind_target=behind_target(consumer, before, member),
+    )
+    return with_consumer(group, with_subscriptions(after, old, profile))
 
 
 def with_deadlines_of_consumer_protocol(member: ConsumerMember, at_ms: int) -> ConsumerMember:
-    """A classic member that goes on with the consumer protocol, and has yet to give up partitions, has the rebalance
-    timeout for it."""
+    """A member of the classic protocol after it has sent its first heartbeat of the consumer protocol. If partitions
+    are pending revocation, it gets its rebalance timeout to give them up. Its deadlines for JoinGroup and SyncGroup
+    stay, since Kafka does not cancel those timers."""
     deadline_ms = at_ms + member.profile.rebalance_timeout_ms if member.pending_revocation else None
-    return replace(member, revocation_deadline_ms=deadline_ms, join_deadline_ms=None, sync_deadline_ms=None)
+    return replace(member, revocation_deadline_ms=deadline_ms)
 
 
 def group_epoch_bumped(group: Group, event: ce.GroupEpochBumped) -> Group:
@@ -103,6 +115,7 @@ def group_epoch_bumped(group: Group, event: ce.GroupEpochBumped) -> Group:
         replace(
             consumer_of(group),
             group_epoch=event.group_epoch,
+            bumped_at_ms=event.at_ms,
             metadata_hash=event.metadata_hash,
             hashed_topics=event.hashed_topics,
         ),
@@ -111,15 +124,13 @@ def group_epoch_bumped(group: Group, event: ce.GroupEpochBumped) -> Group:
 
 def target_assigned(group: Group, event: ce.TargetAssigned) -> Group:
     consumer = consumer_of(group)
-    return with_consumer(
-        group,
-        replace(
-            consumer,
-            assignment_epoch=event.assignment_epoch,
-            assigned_at_ms=event.assigned_at_ms,
-            targets=consumer.targets | event.targets if event.targets else consumer.targets,
-        ),
+    assigned = replace(
+        consumer,
+        assignment_epoch=event.assignment_epoch,
+        assigned_at_ms=event.assigned_at_ms,
+        targets=with_newer(consumer.targets, event.targets) if event.targets else consumer.targets,
     )
+    return with_consumer(group, replace(assigned, behind_target=assigned.count_behind_target()))
 
 
 def member_reconciled(group: Group, event: ce.MemberReconciled) -> Group:
@@ -138,7 +149,8 @@ def member_reconciled(group: Group, event: ce.MemberReconciled) -> Group:
 
 
 def static_member_away(group: Group, event: ce.StaticMemberAway) -> Group:
-    """It is assigned its partitions as if it had had them from the beginning, so that it may commit on its return."""
+    """The group after a static member has left temporarily, with epoch -2. Its partitions get assignment epoch 0, as if
+    it had always had them, so that its next process may commit offsets in them."""
     consumer = consumer_of(group)
     before = consumer.members[event.member_id]
     after = replace(
@@ -152,9 +164,10 @@ def static_member_away(group: Group, event: ce.StaticMemberAway) -> Group:
 
 
 def static_consumer_replaced(group: Group, event: ce.StaticConsumerReplaced) -> Group:
-    """The new process gets all that the old one had, at epoch 0. Another member of its id ends.
+    """The group after a new process has replaced a static member: it gets the old one's partitions and target, at epoch
+    0. If its member id belonged to another member, that member is removed.
 
-    Only a member of the classic protocol, or one that such a member replaces, may have partitions to give up.
+    Only a member of the classic protocol, or a process that replaces one, may still have partitions to give up.
     """
     consumer, old_id, new_id = consumer_of(group), event.replaced_member_id, event.member_id
     if new_id != old_id and new_id in consumer.members:
@@ -174,10 +187,11 @@ def static_consumer_replaced(group: Group, event: ce.StaticConsumerReplaced) -> 
         holders = with_holders(with_holders(holders, old_id, held=partitions), new_id, gained=partitions)
     consumer = replace(
         consumer,
-        members=without(consumer.members, old_id) | {new_id: new},
-        static_members=consumer.static_members | {event.instance_id: new_id},
-        targets=without(consumer.targets, old_id) | {new_id: consumer.targets.get(old_id, {})},
+        members=with_newer(without(consumer.members, old_id), {new_id: new}),
+        static_members=with_newer(consumer.static_members, {event.instance_id: new_id}),
+        targets=with_newer(without(consumer.targets, old_id), {new_id: consumer.targets.get(old_id, {})}),
         holders=holders,
+        behind_target=behind_target(consumer, old, new),
     )
     return with_consumer(group, consumer)
 
@@ -195,6 +209,7 @@ def without_member(consumer: ConsumerGroup, member_id: str) -> ConsumerGroup:
         static_members=without(consumer.static_members, member.instance_id),
         targets=without(consumer.targets, member.member_id),
         holders=with_holders(holders, member.member_id, held=member.pending_revocation),
+        behind_target=behind_target(consumer, member, None),
     )
     return with_subscriptions(consumer, member.profile, None)
 
@@ -209,19 +224,30 @@ def regexes_resolved(group: Group, event: ce.RegexesResolved) -> Group:
 
 
 def with_member(consumer: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> ConsumerGroup:
-    """The group after a step of a member that changes what it holds."""
+    """The group with the member `after` in place of `before`; holders and counts follow from the partitions that
+    changed."""
     held, holds = frozenset(before.held()), frozenset(after.held())
     return replace(
         consumer,
-        members=consumer.members | {after.member_id: after},
+        members=with_newer(consumer.members, {after.member_id: after}),
         holders=with_holders(
             consumer.holders, after.member_id, held=by_topic(held - holds), gained=by_topic(holds - held)
         ),
+        behind_target=behind_target(consumer, before, after),
     )
 
 
+def behind_target(consumer: ConsumerGroup, before: ConsumerMember | None, after: ConsumerMember | None) -> int:
+    """How many members have not reached the target, after one member has changed from `before` to `after`. `before` is
+    None for a member that has joined, `after` for one that was removed."""
+    epoch = consumer.assignment_epoch
+    was = before is not None and not before.has_reached(epoch)
+    is_now = after is not None and not after.has_reached(epoch)
+    return consumer.behind_target - was + is_now
+
+
 def by_topic(partitions: frozenset[tuple[TopicId, int]]) -> PartitionEpochs:
-    """Partitions in the form of assignments, in order."""
+    """The partitions as indexes by topic id, sorted, each with epoch 0."""
     grouped: PartitionEpochs = {}
     for topic_id, index in sorted(partitions):
         grouped.setdefault(topic_id, {})[index] = 0
@@ -235,7 +261,8 @@ def with_holders(
     held: PartitionEpochs | None = None,
     gained: PartitionEpochs | None = None,
 ) -> dict[TopicId, dict[int, str]]:
-    """The holders after a member has given up what it held, and got what it gained."""
+    """The member id of the holder of each partition, by topic id and index, after the member `member_id` has lost the
+    partitions `held` and got the partitions `gained`."""
     changed = dict(holders)
     for topic_id, epochs in (held or {}).items():
         left = changed.pop(topic_id).copy()  # a topic may have hundreds of thousands of partitions
@@ -251,7 +278,8 @@ def with_holders(
 def with_subscriptions(
     consumer: ConsumerGroup, old: ConsumerProfile | None, new: ConsumerProfile | None
 ) -> ConsumerGroup:
-    """The group after a member has changed its subscription; a pattern that no member has is forgotten."""
+    """The group with the counts of topics, patterns and assignor votes after one member's description has changed from
+    `old` to `new` (None: not a member). The result of a pattern that no member has any more is dropped."""
     names = counted(consumer.subscriptions, old.subscribed_topics if old else (), new.subscribed_topics if new else ())
     regexes = counted(consumer.regex_subscriptions, regex_of(old), regex_of(new))
     votes = counted(consumer.assignor_votes, vote_of(old), vote_of(new))
@@ -281,7 +309,8 @@ def vote_of(profile: ConsumerProfile | None) -> tuple[str, ...]:
 
 
 def counted(counts: dict[str, int], old: tuple[str, ...], new: tuple[str, ...]) -> dict[str, int]:
-    """The counts after one member has replaced the old names by the new ones."""
+    """The counts by name, after one member has replaced the names `old` by the names `new`; a name with the count 0 is
+    removed."""
     if old == new:
         return counts
     changed = dict(counts)

@@ -53,7 +53,11 @@ NO_PROFILE = ConsumerProfile()
 
 
 def consumer_group_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Decision:
-    """The response carries the assignment if the member has joined, if its request was full, or if it has changed."""
+    """Handle a ConsumerGroupHeartbeat to a group of the consumer protocol, or to one that becomes such a group.
+
+    The response carries the member's assignment if the member has just joined, if its request contained all fields, or
+    if the assignment has changed.
+    """
     before = decision.group
     if refused := refuse_request(command):
         return refuse(before, refused)
@@ -81,12 +85,14 @@ def consumer_group_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHe
 
 
 def refuse(group: Group, refused: HeartbeatRefusal) -> Decision:
-    """Nothing of a refused request stays."""
+    """The decision that leaves the group unchanged and answers a heartbeat with the error code and message of
+    `refused`."""
     return Decision(group, response=heartbeat_error(refused.code, refused.text))
 
 
 def is_or_becomes_consumer_group(group: Group, command: ConsumerGroupHeartbeat) -> bool:
-    """A member may join a group that does not exist, or an Empty classic one."""
+    """Whether the group is of the consumer protocol, or becomes such a group because a member joins it while it does
+    not exist or is an Empty classic group."""
     if group.consumer is not None:
         return True
     return command.member_epoch == JOIN_EPOCH and (not group.exists or group.state is GroupState.EMPTY)
@@ -95,7 +101,8 @@ def is_or_becomes_consumer_group(group: Group, command: ConsumerGroupHeartbeat) 
 def refuse_in_group(
     decision: DecisionBuilder, consumer: ConsumerGroup, command: ConsumerGroupHeartbeat
 ) -> HeartbeatRefusal | None:
-    """The checks of the group's size, of the member, of its epoch, of its pattern, of what it would store."""
+    """The error of a heartbeat by the state of its group; None if it is accepted. Checked in order: the group's size,
+    the member, its epoch, its pattern, and the size of its description."""
     if refused := refuse_size(decision.settings, consumer, command.member_id, command.instance_id):
         return refused
     if command.member_epoch == JOIN_EPOCH:
@@ -108,7 +115,8 @@ def refuse_in_group(
 
 
 def is_full(command: ConsumerGroupHeartbeat) -> bool:
-    """Whether the request says everything, as the first one does, and that after an error."""
+    """Whether the request contains the rebalance timeout, the subscription and the owned partitions, as a member's
+    first request does, and its first one after an error."""
     if command.member_epoch == JOIN_EPOCH:
         return True
     has_subscription = command.subscribed_topics is not None or command.subscribed_regex is not None
@@ -116,7 +124,7 @@ def is_full(command: ConsumerGroupHeartbeat) -> bool:
 
 
 def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> ConsumerMember:
-    """Everything that follows from an accepted heartbeat; returns the member after it.
+    """Apply everything that follows from an accepted heartbeat to the group, and return the member as it is then.
 
     Raises FencedMember, AssignorError.
     """
@@ -135,8 +143,9 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
 
 
 def commit_records_of_classic_group(decision: DecisionBuilder) -> None:
-    """The log commits its records in order: those that were written for the Empty classic group before are committed
-    first. If the creation of that group were lost later, the new group would be lost with it."""
+    """Commit the group's records that the emulated Kafka log has not committed, except offsets, before an Empty classic
+    group becomes one of the consumer protocol. The log commits in order; if it lost the creation of the old group
+    later, the new group would be lost too."""
     for append_number, append in decision.group.pending_appends.items():
         if append.kind is not LogRecordKind.OFFSETS:
             decision.apply(AppendCommitted, append_number=append_number)
@@ -144,7 +153,8 @@ def commit_records_of_classic_group(decision: DecisionBuilder) -> None:
 
 
 class SubscriptionEffect(NamedTuple):
-    """What follows from a member's description for the target."""
+    """The results of `subscribe` that the computation of the target needs: whether the member's subscription has
+    changed, the elected assignor, and whether all members count as equal subscribers."""
 
     has_changed: bool
     assignor: str
@@ -154,9 +164,10 @@ class SubscriptionEffect(NamedTuple):
 def subscribe(
     decision: DecisionBuilder, member_id: str, profile: ConsumerProfile, topics: TopicsImage
 ) -> SubscriptionEffect:
-    """Write the member's description, and bump the group epoch if the target is out of date.
+    """Write the member's description, and increase the group epoch if the target is out of date.
 
-    An election of another assignor is looked for in requests of members of the consumer protocol alone, as in Kafka.
+    As in Kafka, a newly elected assignor makes the target out of date only in requests of members of the consumer
+    protocol.
     """
     consumer, old = consumer_of(decision.group), profile_of(decision.group, member_id)
     if member_id not in consumer.members or profile != old:
@@ -171,13 +182,13 @@ def subscribe(
 
 
 def profile_of(group: Group, member_id: str) -> ConsumerProfile:
-    """The member's present description; an empty one of a new member."""
+    """The present description of the member with this id; an empty description if the group has no such member."""
     member = consumer_of(group).members.get(member_id)
     return member.profile if member else NO_PROFILE
 
 
 def replace_static_member(decision: DecisionBuilder, instance_id: str | None, member_id: str) -> None:
-    """Let the member that joins take the place of the one that has its instance id, if there is one."""
+    """Replace the static member that has this instance id, if there is one, by the joining member `member_id`."""
     static_members = consumer_of(decision.group).static_members
     if instance_id is not None and instance_id in static_members:
         decision.apply(
@@ -189,7 +200,8 @@ def replace_static_member(decision: DecisionBuilder, instance_id: str | None, me
 
 
 def updated_profile(old: ConsumerProfile, command: ConsumerGroupHeartbeat, session_timeout_ms: int) -> ConsumerProfile:
-    """The member's description after a request; what the request leaves out is unchanged."""
+    """The member's description after a heartbeat: fields that the request leaves out keep their values in `old`. The
+    session timeout is that of the coordinator's settings."""
     topics, regex = command.subscribed_topics, command.subscribed_regex
     return replace(
         old,
@@ -213,7 +225,7 @@ def subscription_of(profile: ConsumerProfile) -> tuple[tuple[str, ...], str]:
 
 
 def sole_vote(before: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> str | None:
-    """The assignor for which the member votes and no other one does."""
+    """The assignor that the member names in `new`, if no other member names it; otherwise None."""
     name = new.server_assignor
     if name is None or before.assignor_votes.get(name, 0) > (old.server_assignor == name):
         return None
@@ -221,7 +233,8 @@ def sole_vote(before: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile)
 
 
 def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> list[str]:
-    """Why a subscription makes the target out of date. A new pattern does so once it is resolved."""
+    """Why the member's new subscription makes the target out of date, as texts; empty if it does not. A new pattern
+    does so only once the topics that match it are known."""
     reasons = []
     if new.subscribed_topics != old.subscribed_topics:
         reasons.append("a member subscribes to other topics")
@@ -233,10 +246,10 @@ def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfil
 
 
 def bump_group_epoch(decision: DecisionBuilder, before: ConsumerGroup, topics: TopicsImage, reasons: list[str]) -> bool:
-    """A request bumps the epoch once, however many reasons it has.
+    """Increase the group epoch by one if there are reasons, which the event names all together. Changes of the
+    subscribed topics are looked for if there is another reason, or if a topic has changed that was compared last time.
 
-    Topics are compared if there is another reason, or if one changed of those that were compared last. Returns whether
-    they are: Kafka looks only then at the subscriptions that follow from the request.
+    Returns whether they were looked for: only then does Kafka use the subscriptions as they are after this request.
     """
     consumer = consumer_of(decision.group)
     are_outdated = topics.metadata_hash(before.hashed_topics) != before.metadata_hash
@@ -264,9 +277,12 @@ def reconcile(
     *,
     subscription_changed: bool,
 ) -> None:
-    """One step of the member towards the target; other members make theirs with their own requests.
+    """Make one step of the member towards its target, if it has not reached the target or its subscription has changed.
+    The member reports `owned` partitions, None if it reports none. Other members make their steps with their own
+    requests.
 
-    A member of the classic protocol has no deadline to give up partitions, but others. Raises FencedMember.
+    A member of the classic protocol gets no revocation deadline; its deadlines are those of JoinGroup and SyncGroup.
+    Raises FencedMember.
     """
     consumer = consumer_of(decision.group)
     member = consumer.members[member_id]

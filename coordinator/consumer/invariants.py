@@ -106,6 +106,12 @@ def the_subscriptions_are_those_of_the_members(group: Group) -> bool:
     )
 
 
+def the_members_behind_the_target_are_counted(group: Group) -> bool:
+    """The group knows how many of its members have not reached the target."""
+    consumer = consumer_of(group)
+    return consumer.behind_target == consumer.count_behind_target()
+
+
 def group_epochs_grow(before: Group, event: Event, after: Group) -> bool:
     """The group epoch grows by one when the group changes; the assignment epoch follows it and never runs back."""
     if before.consumer is None or after.consumer is None:
@@ -176,6 +182,7 @@ CONSUMER_GROUP_INVARIANTS: Final = (
     only_members_that_revoke_have_pending_partitions,
     a_target_gives_each_partition_once,
     the_subscriptions_are_those_of_the_members,
+    the_members_behind_the_target_are_counted,
 )
 """Invariants that hold after every command to a group of the consumer protocol."""
 

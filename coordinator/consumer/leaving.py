@@ -17,7 +17,8 @@ from regroup.protocol.messages.group import LeaveGroupResponse, MemberResponse
 
 
 def leave_with_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Decision:
-    """The member's epoch is not asked for."""
+    """Handle a heartbeat with epoch -1 or -2: the member leaves, or a static member leaves temporarily. As in Kafka,
+    the member's present epoch is not checked."""
     consumer = decision.group.consumer
     refused: HeartbeatRefusal | None
     if consumer is None:
@@ -36,7 +37,8 @@ def leave_with_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartb
 
 
 def continue_without(decision: DecisionBuilder, reason: str, topics: TopicsImage) -> None:
-    """What follows from the removal of members: the group becomes classic, or its target is out of date."""
+    """Complete the removal of members: make the group a classic one if only members of the classic protocol remain and
+    the settings allow it, otherwise increase the group epoch."""
     if may_downgrade(decision.settings, consumer_of(decision.group).members.values()):
         downgrade(decision, topics)
         rebalance(decision, f"{reason}, and no member of the consumer protocol remains")
@@ -45,7 +47,9 @@ def continue_without(decision: DecisionBuilder, reason: str, topics: TopicsImage
 
 
 def bump_after_removal(decision: DecisionBuilder, reason: str, topics: TopicsImage) -> None:
-    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed."""
+    """Increase the group epoch after members were removed; the next heartbeat of a remaining member computes a new
+    target. If none remains, the target is set empty at once, and the next target need not wait for the assignment
+    interval."""
     consumer = consumer_of(decision.group)
     decision.apply(
         GroupEpochBumped,
@@ -61,7 +65,8 @@ def bump_after_removal(decision: DecisionBuilder, reason: str, topics: TopicsIma
 
 
 def leave_consumer_group(decision: DecisionBuilder, command: LeaveGroup) -> Decision:
-    """LeaveGroup removes members of the consumer protocol too; the group epoch is bumped once, after the whole list."""
+    """Handle a LeaveGroup for a group of the consumer protocol: each named member gets its own error code, and the
+    group epoch is increased once, after all were removed."""
     present = consumer_of(decision.group)
     results = [leave(decision, present, leaving) for leaving in command.members]
     left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
@@ -71,9 +76,11 @@ def leave_consumer_group(decision: DecisionBuilder, command: LeaveGroup) -> Deci
 
 
 def leave(decision: DecisionBuilder, present: ConsumerGroup, leaving: LeavingMember) -> MemberResponse:
-    """An administrator may name a static member by its instance id alone; the response echoes the request.
+    """Remove one member that a LeaveGroup names, and return its part of the response, which repeats the ids of the
+    request. A static member may be named by its instance id alone.
 
-    A member that is named twice has left twice, as in Kafka: what counts is the group before the request.
+    `present` is the group before the request, so a member that is named twice gets no error the second time, as in
+    Kafka.
     """
     refused = refuse_leave(present, leaving)
     member_id = leaving.member_id or present.static_members.get(leaving.group_instance_id or "", "")
@@ -93,7 +100,8 @@ def refuse_leave(consumer: ConsumerGroup, leaving: LeavingMember) -> HeartbeatRe
 
 
 def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """A member that was not heard of for its session timeout is removed, also one that is away."""
+    """Remove a member from which no request arrived within its session timeout, also a static member that has left
+    temporarily."""
     timeout_ms = consumer_of(decision.group).members[command.member_id].profile.session_timeout_ms
     remove(
         decision,
@@ -106,22 +114,23 @@ def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
 
 
 def expire_revocation(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """A member that does not give up partitions in time is removed, although it sends heartbeats."""
+    """Remove a member that has not given up partitions within its rebalance timeout, although it sends heartbeats."""
     remove(decision, command.member_id, command.topics, "did not give up its partitions within the rebalance timeout")
 
 
 def expire_classic_join(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """A member of the classic protocol that does not join the rebalance in time is removed."""
+    """Remove a member of the classic protocol that has not sent JoinGroup within its rebalance timeout."""
     remove(decision, command.member_id, command.topics, "did not send JoinGroup within the rebalance timeout")
 
 
 def expire_classic_sync(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """A member of the classic protocol that does not fetch its assignment in time is removed."""
+    """Remove a member of the classic protocol that has not sent SyncGroup within its rebalance timeout."""
     remove(decision, command.member_id, command.topics, "did not send SyncGroup within the rebalance timeout")
 
 
 def end_session(decision: DecisionBuilder, command: EndSession) -> Decision:
-    """The same events as for a session timeout."""
+    """End the session of a member now, because a test forces it: the member is removed with the events of a session
+    timeout. An unknown member id changes nothing."""
     if command.member_id in consumer_of(decision.group).members:
         remove(decision, command.member_id, command.topics, "its session was ended by a test")
     return decision.build()

@@ -24,7 +24,8 @@ S = ReconciliationState
 
 
 class FencedMember(Exception):
-    """The member's state is unknown to this version, and it may still own partitions: it must join again."""
+    """Raised for a member whose reconciliation state is unknown to this version. It may still own partitions, so it
+    must join again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ def approach_target(step: Reconciliation) -> ConsumerMember:
 
 
 def begin_at_target(step: Reconciliation) -> ConsumerMember:
-    """`approach_target` for a member whose epoch says nothing about its assignment."""
+    """As `approach_target`, but with the epoch of the target in place of the member's, also if the member has to give
+    up partitions first."""
     return approach_target_from(step, step.target_epoch)
 
 

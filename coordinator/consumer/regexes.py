@@ -17,18 +17,30 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """The least time between two searches for one group (Kafka's constant)."""
 
 
-def regexes_to_resolve(group: Group, topics: TopicsImage, at_ms: int, refresh_interval_ms: int) -> tuple[str, ...]:
-    """The patterns to resolve after a heartbeat: all of the group, or none.
+def last_search_ms(group: Group) -> int | None:
+    """When the topics were searched last for a pattern that the group still has; None if it has no resolved one."""
+    resolved = group.consumer.resolved_regexes.values() if group.consumer else ()
+    return max((each.resolved_at_ms for each in resolved), default=None)
 
-    A search is due if some pattern is unresolved, if topics were created, or if the last search is old.
+
+def regexes_to_resolve(
+    group: Group, topics: TopicsImage, at_ms: int, refresh_interval_ms: int, searched_before_ms: int | None = None
+) -> tuple[str, ...]:
+    """The patterns for which the broker has to search the topics after a heartbeat: all patterns of the group, or none.
+
+    A search is due if some pattern has no result yet, if topics were created since the last search, or if that was
+    longer ago than `refresh_interval_ms`. `searched_before_ms` is the time of the last search as the group had it
+    before the heartbeat. As in Kafka, a new pattern that replaces the group's only one waits for the interval in this
+    heartbeat, and not in the next.
     """
     consumer = group.consumer
     if consumer is None or not consumer.regex_subscriptions:
         return ()
     resolved = consumer.resolved_regexes.values()
-    last_ms = max((each.resolved_at_ms for each in resolved), default=None)
-    if last_ms is not None and at_ms - last_ms <= MIN_REFRESH_INTERVAL_MS:
-        return ()
+    last_ms = last_search_ms(group)
+    for searched_ms in (last_ms, searched_before_ms):
+        if searched_ms is not None and at_ms - searched_ms <= MIN_REFRESH_INTERVAL_MS:
+            return ()
     has_unresolved = len(resolved) < len(consumer.regex_subscriptions)
     are_topics_newer = any(topics.version > each.topics_version for each in resolved)
     is_old = last_ms is not None and at_ms - last_ms > refresh_interval_ms
@@ -36,7 +48,8 @@ def regexes_to_resolve(group: Group, topics: TopicsImage, at_ms: int, refresh_in
 
 
 def resolve_regexes(decision: DecisionBuilder, command: ResolveRegexes) -> Decision:
-    """Keep the result for patterns that members still have; members learn of it by their next heartbeats."""
+    """Store the found topics of those patterns that members still have. Members get changed assignments with their next
+    heartbeats."""
     before = decision.group.consumer
     if before is None:
         return decision.build()

@@ -23,7 +23,8 @@ CLASSIC_MEMBER_TYPE, CONSUMER_MEMBER_TYPE = 0, 1
 
 
 def heartbeat_error(code: ErrorCode, text: str) -> ConsumerGroupHeartbeatResponse:
-    """A refusal: the code and its reason, and nothing else."""
+    """The response to a refused ConsumerGroupHeartbeat: error code and message; all other fields have their
+    defaults."""
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text)
 
 
@@ -43,7 +44,8 @@ def heartbeat_response(
 
 
 def assignment_of(member: ConsumerMember) -> ConsumerGroupAssignment:
-    """What the member may consume: what is pending revocation is not in it."""
+    """The partitions assigned to the member, as its heartbeat response carries them; without those pending
+    revocation."""
     return ConsumerGroupAssignment(
         topic_partitions=[
             ConsumerGroupTopicPartitions(topic_id=topic_id_bytes(topic_id), partitions=list(epochs))
@@ -67,7 +69,8 @@ def described_group(group_id: str, consumer: ConsumerGroup, topics: TopicsImage)
 
 
 def described_member(member: ConsumerMember, target: Partitions, topics: TopicsImage) -> DescribedConsumer:
-    """A member is described with all that it may own, also what is pending revocation (since Kafka 4.3)."""
+    """The entry of one member in a ConsumerGroupDescribe response. Its assignment contains all partitions that it may
+    own, also those pending revocation (since Kafka 4.3)."""
     owned: dict[TopicId, list[int]] = {}
     for topic_id, index in sorted(member.held()):
         owned.setdefault(topic_id, []).append(index)
@@ -90,7 +93,8 @@ def described_member(member: ConsumerMember, target: Partitions, topics: TopicsI
 def described_assignment(
     partitions: dict[TopicId, list[int]] | Partitions | PartitionEpochs, topics: TopicsImage
 ) -> DescribedAssignment:
-    """Topics that do not exist any more are left out."""
+    """Partitions by topic id in the form of a ConsumerGroupDescribe response. Topics that no longer exist are left
+    out."""
     return DescribedAssignment(
         topic_partitions=[
             DescribedTopicPartitions(

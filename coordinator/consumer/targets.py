@@ -25,11 +25,13 @@ DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 
 def elected_assignor(consumer: ConsumerGroup, sole_vote: str | None = None) -> str:
-    """The assignor with the most votes; members that name none have none.
+    """The name of the assignor for which most members vote; the default if no member names one. A tie goes to
+    `uniform`.
 
-    A tie goes to `uniform`. But in a request of the only member that votes for `sole_vote` it goes to this one: Kafka
-    counts the member's vote once more into a copy of its hash map, where it comes last. As long as there is the tie,
-    each heartbeat of this member therefore bumps the group epoch. Apache Kafka 4.4.0 was seen to do so.
+    `sole_vote` is the assignor for which only the sender of the present request votes, if there is such a one; then a
+    tie goes to it: Kafka counts the sender's vote once more into a copy of its hash map, where it comes last. As long
+    as there is the tie, each heartbeat of this member therefore bumps the group epoch. Apache Kafka 4.4.0 was seen to
+    do so.
     """
     votes = consumer.assignor_votes
     if not votes:
@@ -64,7 +66,8 @@ def update_target(decision: DecisionBuilder, topics: TopicsImage, assignor: str,
 
 
 def interval_is_over(decision: DecisionBuilder, consumer: ConsumerGroup) -> bool:
-    """No timer waits for it: the first heartbeat afterwards computes the target (KIP-1263)."""
+    """Whether the assignment interval since the last target has passed. No timer waits for its end: the first heartbeat
+    afterwards computes the target (KIP-1263)."""
     interval_ms = decision.settings.group_consumer_assignment_interval_ms
     return not (consumer.assigned_at_ms and interval_ms) or decision.at_ms >= consumer.assigned_at_ms + interval_ms
 
@@ -72,9 +75,10 @@ def interval_is_over(decision: DecisionBuilder, consumer: ConsumerGroup) -> bool
 def compute_targets(
     consumer: ConsumerGroup, topics: TopicsImage, assignor: ServerAssignor, *, homogeneous: bool
 ) -> dict[str, Partitions]:
-    """The share of every member. Members and topics have the order of Kafka's hash maps, as far as it can be known.
+    """Run the assignor; returns each member's share of the target. Members and topics are passed to it in the order of
+    Kafka's hash maps, as far as that can be known.
 
-    Raises AssignorError, also for a group whose target would take too long.
+    Raises AssignorError, also for a group whose target would take too long to compute.
     """
     refuse_beyond_limit(consumer, 0, sum(consumer.subscriptions.values()), homogeneous=homogeneous)
     subscribed: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
@@ -110,7 +114,7 @@ def compute_targets(
 
 
 def refuse_beyond_limit(consumer: ConsumerGroup, partitions: int, subscriptions: int, *, homogeneous: bool) -> None:
-    """Raises AssignorError if the group's target would take too long: see `target_work`."""
+    """Raise AssignorError if the group's target would take too long to compute, by the measure of `target_work`."""
     members = len(consumer.members)
     work = target_work(members, partitions, subscriptions, homogeneous=homogeneous)
     if work > MAX_TARGET_WORK:
@@ -121,19 +125,21 @@ def refuse_beyond_limit(consumer: ConsumerGroup, partitions: int, subscriptions:
 
 
 def target_work(members: int, partitions: int, subscriptions: int, *, homogeneous: bool) -> int:
-    """How much work a target is, in units of about 0.12 microseconds (`benchmarks/pure/consumer_group_targets.py`).
+    """How long a target takes to compute, in units of about 0.12 microseconds
+    (`benchmarks/pure/consumer_group_targets.py`).
 
-    `subscriptions` are the topics of all members together; they count where they are not the same ones for all.
+    `subscriptions` is the sum of the members' numbers of topics; it counts only where members subscribe to different
+    topics.
     """
     work = 80 * members + partitions
     return work if homogeneous else work + 9 * partitions + subscriptions // 2
 
 
 class ExistingTopics:
-    """The topics to which members subscribe and which exist, in the order in which Kafka has a set of their ids.
+    """The topics to which members subscribe and which exist, in the order in which Kafka iterates a set of their ids.
 
-    A thousand members may name a thousand topics each, and no two the same ones, so the order of many topics is made
-    from that of all.
+    A thousand members may name a thousand topics each, all different; so a member with many topics gets them in the
+    order that was computed once for all topics.
     """
 
     def __init__(self, consumer: ConsumerGroup, topics: TopicsImage) -> None:
@@ -145,7 +151,7 @@ class ExistingTopics:
         """All of them in the order that they have in a map with so many buckets."""
 
     def of(self, profile: ConsumerProfile) -> tuple[str, ...]:
-        """The topics of one member."""
+        """The names of the existing topics to which a member with this description subscribes, in Kafka's order."""
         names = self._consumer.topics_of(profile)
         found = self.names.intersection(names)
         if names is profile.subscribed_topics and 8 * len(found) > len(self.names):
@@ -153,7 +159,8 @@ class ExistingTopics:
         return self._in_order(self._topics.ids_of(names))
 
     def _order(self, size: int) -> list[str]:
-        """All topics as a map of this size has them. Names are sorted, and those of one bucket keep their order."""
+        """All topic names in the order of a hash map for `size` entries. Within one bucket of the map, names are
+        sorted."""
         buckets = hash_map_buckets(size)
         if buckets not in self._orders:
             ids = self._topics.ids_of(sorted(self.names))
@@ -166,7 +173,8 @@ class ExistingTopics:
 
 
 def by_topic_name(target: Partitions, topics: TopicsImage) -> dict[str, tuple[int, ...]]:
-    """A former share, without topics that exist no more."""
+    """A share of the target with topic names in place of ids, in Kafka's order. Topics that no longer exist are left
+    out."""
     return {
         topics.by_id[topic_id].name: target[topic_id]
         for topic_id in in_hash_map_order(target, java_uuid_hash)

@@ -30,7 +30,7 @@ NO_OFFSET = CommittedOffset(-1)
 
 
 def offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: OffsetCommit) -> Decision:
-    """Commit offsets, if the group's rules let their sender do so."""
+    """Handle an OffsetCommit: write its offsets, if the offset rules of the group accept the request."""
     codes = metadata_codes(decision.settings, command.offsets)
     accepted = with_code_none(command.offsets, codes)
     if refused := rules.refuse_commit(decision.group, command, accepted):
@@ -48,7 +48,7 @@ def offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: Offset
 
 
 def with_code_none(offsets: Sequence[RequestedOffset], codes: Sequence[ErrorCode]) -> Sequence[RequestedOffset]:
-    """The offsets without an error of their own."""
+    """Those of the offsets whose error code is NONE. `codes` has one code for each offset, in the same order."""
     if not any(codes):
         return offsets
     return [each for each, code in zip(offsets, codes, strict=True) if code is ErrorCode.NONE]
@@ -64,8 +64,8 @@ def write_offsets(
 
 
 def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOffset]) -> list[ErrorCode]:
-    """An error for each offset whose metadata exceeds `offset.metadata.max.bytes`; the request's others commit, and of
-    two for the same partition the one that is accepted."""
+    """One error code for each offset: OFFSET_METADATA_TOO_LARGE if its metadata exceed `offset.metadata.max.bytes`,
+    otherwise NONE. The other offsets of the request are committed all the same, also one for the same partition."""
     max_units = settings.offset_metadata_max_bytes
     accepted, too_large = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE
     texts = [offset.metadata for offset in offsets]
@@ -77,7 +77,7 @@ def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOff
 def accepted_offsets(
     accepted: Iterable[RequestedOffset], at_ms: int, expires_at_ms: int | None = None
 ) -> OffsetsByPartition:
-    """The offsets as they are committed, the last one of each partition."""
+    """The accepted offsets as values of the group's state; of several for one partition, the last one counts."""
     committed: dict[str, dict[int, CommittedOffset]] = {}
     topic, partitions = None, dict[int, CommittedOffset]()
     for offset in accepted:
@@ -91,10 +91,11 @@ def accepted_offsets(
 
 
 def offset_fetch(rules: OffsetRules, decision: DecisionBuilder, command: OffsetFetch) -> Decision:
-    """Committed offsets, -1 where there is none. The topic's existence is not checked.
+    """Handle an OffsetFetch: return the committed offsets of the requested partitions, -1 where there is none. Whether
+    the topic exists is not checked.
 
-    Offsets of open transactions are not returned. With `require_stable` they make the partition unstable, and the
-    response waits for commits that the log has written and not committed.
+    Offsets of open transactions are not returned. With `require_stable` a partition that has one is answered with
+    UNSTABLE_OFFSET_COMMIT, and the response waits for commits that the log has written and not committed.
     """
     group = decision.group
     if refused := rules.refuse_fetch(group, command):
@@ -141,7 +142,8 @@ def fetched_partition(
 
 
 def offset_delete(rules: OffsetRules, decision: DecisionBuilder, command: OffsetDelete) -> Decision:
-    """Offsets of a topic to which a member subscribes are kept (KIP-496)."""
+    """Handle an OffsetDelete: delete the offsets of the named partitions, except those of topics to which a member
+    subscribes (KIP-496)."""
     group = decision.group
     if refused := rules.refuse_delete(group, command):
         return decision.build(responses.offset_delete_response(refused))
@@ -181,7 +183,7 @@ def expire_offsets(rules: OffsetRules, decision: DecisionBuilder, command: Expir
 
 
 def delete_topic_offsets(decision: DecisionBuilder, command: DeleteTopicOffsets) -> Decision:
-    """A topic created later under the same name is another topic, and begins at offset 0."""
+    """Delete the group's offsets of a deleted topic, since a later topic of the same name begins at offset 0."""
     if indexes := decision.group.partitions_with_offsets(command.topic):
         reason = f"topic {command.topic} was deleted"
         decision.apply(OffsetsDeleted, partitions={command.topic: indexes}, reason=reason)
@@ -189,7 +191,8 @@ def delete_topic_offsets(decision: DecisionBuilder, command: DeleteTopicOffsets)
 
 
 def is_expired(decision: DecisionBuilder, rules: OffsetRules, topic: str, offset: CommittedOffset) -> bool:
-    """Whether the offset is past its retention, or past the time that its commit has asked for."""
+    """Whether the offset has been kept for its retention time, or until the time that its commit has named, if it
+    has."""
     since_ms = rules.retention_starts_ms(decision.group, topic, offset)
     if since_ms is None:
         return False

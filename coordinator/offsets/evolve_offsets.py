@@ -17,9 +17,8 @@ from regroup.coordinator.group import (
     PendingAppend,
     PendingTransactionalOffset,
     PendingTransactionalOffsets,
-    without,
 )
-from regroup.coordinator.offsets.layered_mapping import with_newer
+from regroup.coordinator.layered_mapping import with_newer, without
 
 Value = TypeVar("Value")
 
@@ -159,8 +158,8 @@ def with_member_restored(group: Group, append: PendingAppend) -> Group:
     )
     return replace(
         group,
-        members=without(group.members, append.member_id) | {old.member_id: restored},
-        static_members=group.static_members | {old.instance_id: old.member_id},
+        members=with_newer(without(group.members, append.member_id), {old.member_id: restored}),
+        static_members=with_newer(group.static_members, {old.instance_id: old.member_id}),
         leader_id=old.member_id if group.leader_id == append.member_id else group.leader_id,
     )
 
@@ -174,7 +173,7 @@ def newer_metadata(present: GroupMetadata | None, committed: GroupMetadata | Non
 
 
 def written_at(offsets: OffsetsByPartition, event_number: int) -> dict[str, dict[int, int]]:
-    """For each of these partitions the number `event_number`, that of the event which wrote its offset."""
+    """For every partition in `offsets` the number `event_number`, that of the event which wrote these offsets."""
     return {topic: dict.fromkeys(partitions, event_number) for topic, partitions in offsets.items()}
 
 

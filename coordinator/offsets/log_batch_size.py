@@ -32,8 +32,8 @@ host, two timeouts, the lengths of subscription and assignment."""
 
 
 def offsets_fit(group_id: str, offsets: Sequence[RequestedOffset]) -> bool:
-    """Whether the offsets of one request fit into one batch. Only if as many of the longest would not, each is
-    measured."""
+    """Whether the offsets of one request fit into one batch of the log. To save time, their sizes are summed up only if
+    a batch could be too small for as many offsets of the greatest length."""
     group_bytes = _size_of(group_id)
     longest = max([len(each.topic) + len(each.metadata) for each in offsets], default=0)
     if len(offsets) * (100 + group_bytes + 3 * longest) < MAX_BATCH_BYTES:
@@ -74,10 +74,10 @@ def _size_of(text: str) -> int:
 
 
 def _size_of_number(number: int) -> int:
-    """The bytes of a number as an unsigned varint."""
+    """The number of bytes that this number takes as an unsigned varint."""
     return max((number.bit_length() + 6) // 7, 1)
 
 
 def _size_of_signed(number: int) -> int:
-    """The bytes of a number, which is not negative, as a zigzag varint."""
+    """The number of bytes that this number, which must not be negative, takes as a zigzag varint."""
     return _size_of_number(2 * number)

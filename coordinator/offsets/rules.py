@@ -9,27 +9,29 @@ from regroup.protocol.errors import ErrorCode
 
 
 class OffsetRules(ABC):
-    """The rules of one kind of group."""
+    """The rules for the offsets of one kind of group: which requests are refused, and which offsets may be deleted."""
 
     @abstractmethod
     def refuse_commit(
         self, group: Group, command: OffsetCommit, accepted: Sequence[RequestedOffset]
     ) -> ErrorCode | None:
-        """The error of a whole commit; `accepted` are its offsets whose metadata is not too large."""
+        """The error of a whole OffsetCommit; None if it is accepted. `accepted` are those of its offsets whose metadata
+        are not too large."""
 
     @abstractmethod
     def refuse_transactional_commit(
         self, group: Group, command: TxnOffsetCommit, accepted: Sequence[RequestedOffset]
     ) -> ErrorCode | None:
-        """The error of a whole transactional commit; `accepted` are its offsets whose metadata is not too large."""
+        """The error of a whole TxnOffsetCommit; None if it is accepted. `accepted` are those of its offsets whose
+        metadata are not too large."""
 
     @abstractmethod
     def refuse_fetch(self, group: Group, command: OffsetFetch) -> ErrorCode | None:
-        """The error of a request for committed offsets."""
+        """The error of an OffsetFetch; None if it is accepted."""
 
     @abstractmethod
     def refuse_delete(self, group: Group, command: OffsetDelete) -> ErrorCode | None:
-        """The error of a whole request to delete offsets."""
+        """The error of a whole OffsetDelete; None if it is accepted."""
 
     @abstractmethod
     def is_subscribed(self, group: Group, topic: str) -> bool:
@@ -41,9 +43,9 @@ class OffsetRules(ABC):
 
     @abstractmethod
     def is_empty(self, group: Group) -> bool:
-        """Whether the group has no members, so that it ends with its last offset."""
+        """Whether the group has no members, so that the group is deleted with its last offset."""
 
 
 def refuse_unknown_group(command: OffsetCommit | TxnOffsetCommit) -> ErrorCode:
-    """The error of a commit for a generation of a group that does not exist."""
+    """The error of a commit that names a generation, to a group that does not exist."""
     return ErrorCode.GROUP_ID_NOT_FOUND if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION

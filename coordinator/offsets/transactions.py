@@ -12,7 +12,8 @@ from regroup.protocol.messages.transactions import EndTxnResponse
 
 
 def txn_offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: TxnOffsetCommit) -> Decision:
-    """TxnOffsetCommit does not restart the member's session timeout, unlike OffsetCommit."""
+    """Handle a TxnOffsetCommit: write offsets that are committed with the producer's transaction. It does not restart
+    the member's session timeout, unlike OffsetCommit."""
     codes = metadata_codes(decision.settings, command.offsets)
     accepted = with_code_none(command.offsets, codes)
     if refused := rules.refuse_transactional_commit(decision.group, command, accepted):
@@ -32,7 +33,8 @@ def txn_offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: Tx
 
 
 def end_transaction(decision: DecisionBuilder, command: EndTransaction) -> Decision:
-    """A producer that has written no offsets of this group changes nothing."""
+    """Handle the end of a producer's transaction: commit or drop the offsets that it has written for this group.
+    Without such offsets the group does not change."""
     if command.producer_id in decision.group.pending_transactional_offsets:
         decision.apply(TransactionEnded, producer_id=command.producer_id, committed=command.committed)
     return decision.build(EndTxnResponse())

@@ -29,7 +29,8 @@ class AsyncRequests(ABC):
     def submit(
         self, command: c.Command, on_response: ResponseCallback | None = None, cause: Cause | None = None
     ) -> None:
-        """Handle a command now, and call `on_response` once, now or later."""
+        """Handle a command now. `on_response` is called once with its response, now or later; `cause` says what led to
+        the command."""
 
     async def join_group(self, command: c.JoinGroup, cause: Cause | None = None) -> JoinGroupResponse:
         return cast(JoinGroupResponse, await self._request(command, cause))

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from regroup.coordinator.commands import Deadline
-from regroup.coordinator.deadlines import with_changed_members
 from regroup.coordinator.group import Group
+from regroup.coordinator.runtime.deadlines import with_changed_members
 
 MAX_CLOCK_DRIFT_MS: Final = 2
 """How far the coordinator's clock and the event loop's may go apart, in milliseconds, before all deadlines of a group
@@ -34,7 +34,7 @@ class DeadlineSearch:
         full."""
 
     def earliest(self, group_id: str) -> Deadline | None:
-        """The earliest deadline of the group."""
+        """The earliest deadline of the group, found among all of them; None if it has none."""
         group = self._group_of(group_id)
         if group is None:
             return None
@@ -42,7 +42,8 @@ class DeadlineSearch:
         return self._earliest_of(group)
 
     def changed(self, group_id: str) -> Deadline | None:
-        """The earliest deadline of what has changed since the last search, or of all if one of the clocks was set."""
+        """The earliest deadline of those members and other parts of the group that have changed since the last search;
+        the earliest of all if one of the clocks was set since then."""
         before, difference_ms = self._searched.get(group_id, (None, 0.0))
         group = self._group_of(group_id)
         is_same_clock = abs(self._clock_difference_ms() - difference_ms) <= MAX_CLOCK_DRIFT_MS
@@ -52,7 +53,8 @@ class DeadlineSearch:
         return self._earliest_of(with_changed_members(before, group))
 
     def forget(self, group_id: str) -> None:
-        """Search all deadlines the next time: one has become earlier, although its member is the same."""
+        """Let the next search look at all deadlines of the group. Needed if a deadline has become earlier although its
+        member, which a search compares, is the same."""
         self._searched.pop(group_id, None)
 
     def _clock_difference_ms(self) -> float:

@@ -15,21 +15,23 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.commands import Deadline
-from regroup.coordinator.deadlines import deadlines, may_expire_earlier, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
-from regroup.coordinator.events import Event, OffsetsCommitted
+from regroup.coordinator.events import OffsetsCommitted
 from regroup.coordinator.group import Group, MemberId
 from regroup.coordinator.runtime.async_requests import AsyncRequests
 from regroup.coordinator.runtime.deadline_search import DeadlineSearch
+from regroup.coordinator.runtime.deadlines import deadlines, may_bring_deadlines, may_expire_earlier, next_deadline
+from regroup.coordinator.runtime.event_log import log_events
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.runtime.observer import CoordinatorObserver
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses, ResponseCallback
+from regroup.coordinator.runtime.producer_groups import ProducerGroups
 from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
 from regroup.coordinator.runtime.unavailable import unavailable_response
-from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
+from regroup.coordinator.serialization import Cause, encode_cause, encode_event, encode_snapshot
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import NO_TOPICS, TopicsImage
 from regroup.protocol.errors import ErrorCode
@@ -39,20 +41,6 @@ from regroup.storage.journal import Journal
 from regroup.storage.records import Snapshot
 
 __all__ = ["GroupCoordinator"]
-
-LOGGED_EVENTS = frozenset(
-    {
-        "rebalance-started",
-        "generation-started",
-        "group-emptied",
-        "group-upgraded",
-        "group-downgraded",
-        "member-removed",
-        "member-left",
-        "coordinator-loaded",
-    }
-)
-"""Events that are logged at level info."""
 
 OFFSETS_COMMITTED_ONLY = frozenset({OffsetsCommitted})
 """The types of events after which a group has the deadlines and members that it had before, and nothing is logged."""
@@ -97,6 +85,7 @@ class GroupCoordinator(AsyncRequests):
         self._choose_leader = choose_leader
         self._observer = observer
         self._groups: dict[str, Group] = {}
+        self._producer_groups = ProducerGroups()
         self._last_seen_ms: dict[str, dict[MemberId, int]] = {}
         self._positions: dict[str, int] = {}
         self._unsaved: dict[str, None] = {}
@@ -120,6 +109,7 @@ class GroupCoordinator(AsyncRequests):
         loaded = await load_groups(self._journal.store)
         heads = await self._journal.store.heads()
         self._groups = {group_id: group for group_id, group in loaded.items() if self._owns(group_id)}
+        self._producer_groups = ProducerGroups(self._groups.values())
         self._coordinator_epoch = await self._journal.store.next_coordinator_epoch()
         self._last_seen_ms.clear()
         self._positions = {
@@ -139,12 +129,13 @@ class GroupCoordinator(AsyncRequests):
         self._unload(ErrorCode.NOT_COORDINATOR)
 
     def begin_load(self) -> None:
-        """Answer every held request with NOT_COORDINATOR, and refuse new ones as long as groups are loaded: until
-        `start`."""
+        """Answer every held request with NOT_COORDINATOR, and refuse new requests until `start` has loaded the
+        groups."""
         self._unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _fail(self, error: StoreError) -> None:
-        """The store failed: as after a crash, events that are not durable have not happened."""
+        """Handle a failure of the store as a crash of the coordinator: answer every held request with NOT_COORDINATOR,
+        and refuse new ones until `start` has loaded the groups. Events that were not durable are lost."""
         if self._unavailable is None:
             self._log.error("store-failed", error=str(error))
             self._unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -162,8 +153,9 @@ class GroupCoordinator(AsyncRequests):
     def submit(
         self, command: c.Command, on_response: ResponseCallback | None = None, cause: Cause | None = None
     ) -> None:
-        """Handle a command now. `on_response` is called once, now or later, or never if the client sends the request
-        again. If the client has disconnected, the response is dropped, and the group does not change."""
+        """Handle a command now. `on_response` is called once with the response, now or later; never if the client sends
+        a held request again, which replaces the first one. A client that disconnects does not change the group: its
+        callback has to drop the response. `cause` says what led to the command."""
         if self._observer:
             self._observer.submit(command, on_response, cause, self._submit)
         else:
@@ -192,16 +184,23 @@ class GroupCoordinator(AsyncRequests):
             self._hand_to_log(self._kafka_log, before, decision.group)
 
     def heartbeat_revalidator(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        """A function that accepts an accepted heartbeat once more: it returns False if the heartbeat needs `submit`.
+        """Returns a function for repetitions of this heartbeat, which was accepted. Called for a repetition, it
+        restarts the session timeout and returns True as long as the group has not changed; False if `submit` must
+        handle it.
 
-        A group is a value and `decide` is pure: as long as the group is the same, so is the response.
+        A group is a value and `decide` is pure: as long as the group is the same, so is the response. It does not
+        depend on offsets, and so waits for no commit of them.
         """
         group_id, member_id = heartbeat.group_id, heartbeat.member_id
-        group = self._groups.get(group_id)
+        group = self.group(group_id)
 
         def accept_again() -> bool:
-            if self._groups.get(group_id) is not group or self._unavailable is not None:
+            nonlocal group
+            present = self.group(group_id)
+            is_same = present is group or present.has_only_other_offsets_than(group)
+            if not is_same or self._unavailable is not None:
                 return False
+            group = present
             self._last_seen_ms[group_id][member_id] = self._now()
             return True
 
@@ -210,7 +209,8 @@ class GroupCoordinator(AsyncRequests):
         return accept_again
 
     def _record(self, decision: Decision, cause: Cause | None) -> bool:
-        """Queue the events for the disk and take the new group in one step; False if the store has failed."""
+        """Queue the decision's events for the disk and take its group as the present one, in one step; returns False if
+        the store has failed."""
         group, epoch = decision.group, self._coordinator_epoch
         group_id, first = group.group_id, group.event_number - len(decision.events) + 1
         encoded = encode_cause(cause) if cause else None
@@ -223,12 +223,14 @@ class GroupCoordinator(AsyncRequests):
         except StoreError as error:
             self._fail(error)
             return False
+        self._producer_groups.note(self._groups.get(group_id), group)
         self._groups[group_id] = group
         self._unsaved[group_id] = None
         if not OFFSETS_COMMITTED_ONLY.issuperset(map(type, decision.events)):
             self._forget_removed_members(group)
-            self._timers.reschedule(group_id)
-            self._log_events(group_id, decision.events)
+            if may_bring_deadlines(decision.events):
+                self._timers.reschedule(group_id)
+            log_events(self._log, group_id, decision.events)
         return True
 
     def _forget_removed_members(self, group: Group) -> None:
@@ -238,16 +240,6 @@ class GroupCoordinator(AsyncRequests):
             self._last_seen_ms[group.group_id] = {
                 member_id: at_ms for member_id, at_ms in last_seen_ms.items() if member_id in members
             }
-
-    def _log_events(self, group_id: str, events: tuple[Event, ...]) -> None:
-        for event in events:
-            event_type = EVENT_TYPE_NAMES[type(event)]
-            if event_type in LOGGED_EVENTS:
-                keys = ("member_id", "generation_id", "leader_id")
-                shown = {key: getattr(event, key) for key in keys if hasattr(event, key)}
-                if event.reason:
-                    shown["reason"] = event.reason
-                self._log.info(event_type, group=group_id, **shown)
 
     # Responses
 
@@ -276,14 +268,16 @@ class GroupCoordinator(AsyncRequests):
     # The emulated Kafka log
 
     def _hand_to_log(self, kafka_log: KafkaLog, before: Group, after: Group) -> None:
-        """Hand over the records that were written just now and not committed."""
+        """Pass those records of the group to the emulated Kafka log that this change has written and that are not
+        committed."""
         for append_number in after.pending_appends:
             if append_number not in before.pending_appends:
                 complete = partial(self._complete_append, after.group_id, append_number, self._coordinator_epoch)
                 kafka_log.append(after.group_id, complete)
 
     def _complete_append(self, group_id: str, append_number: int, epoch: int, code: ErrorCode) -> None:
-        """Records of an earlier coordinator epoch are ignored."""
+        """Submit the command for a record that the emulated Kafka log has committed or, with an error code, lost. A
+        record of an earlier coordinator epoch is ignored."""
         if epoch != self._coordinator_epoch:
             return
         command: c.Command
@@ -329,11 +323,13 @@ class GroupCoordinator(AsyncRequests):
         self._schedule_retention()
 
     def next_deadline(self, group_id: str) -> Deadline | None:
-        """The earliest deadline of the group; None if it has none, and while no requests are handled."""
+        """The earliest deadline of the group; None if it has none, or if the coordinator is not ready to handle
+        requests."""
         return self._next_deadline(group_id) if self._unavailable is None else None
 
     def deadlines(self, group_id: str) -> tuple[Deadline, ...]:
-        """Every deadline that runs for the group, its members' sessions among them; none while it is loading."""
+        """Every deadline that runs for the group, its members' sessions among them; none while groups are being
+        loaded."""
         group = self._groups.get(group_id)
         if group is None or self._unavailable is not None:
             return ()
@@ -343,17 +339,17 @@ class GroupCoordinator(AsyncRequests):
 
     @property
     def journal(self) -> Journal:
-        """The journal to which it appends."""
+        """The journal to which the coordinator appends events."""
         return self._journal
 
     @property
     def coordinator_epoch(self) -> int:
-        """The epoch of its last load; 0 before the first."""
+        """The coordinator epoch that the last load of the groups began; 0 before the first load."""
         return self._coordinator_epoch
 
     @property
     def is_ready(self) -> bool:
-        """Every group is loaded, and requests are handled."""
+        """Whether every group is loaded and requests are handled."""
         return self._unavailable is None
 
     @property
@@ -365,6 +361,10 @@ class GroupCoordinator(AsyncRequests):
         """Every group that exists, in the order in which they were created."""
         return (group for group in self._groups.values() if group.exists)
 
+    def groups_of_producer(self, producer_id: int) -> list[Group]:
+        """The groups that hold offsets of this producer's open transaction."""
+        return [self._groups[group_id] for group_id in self._producer_groups.of(producer_id)]
+
     @property
     def group_count(self) -> int:
         """The number of groups, those included that were deleted since the last load."""
@@ -375,7 +375,8 @@ class GroupCoordinator(AsyncRequests):
         return self._groups.get(group_id) or Group(group_id=group_id)
 
     def take_snapshots(self) -> list[Snapshot]:
-        """Snapshots, as of the journal's last position, of the groups that changed since their last saved one."""
+        """Snapshots, as of the journal's last position, of those groups that have changed since a snapshot of them was
+        last saved."""
         position, epoch = self._journal.last_position, self._coordinator_epoch
         return [
             encode_snapshot(self._groups[group_id], self._positions.get(group_id, position), epoch)
@@ -383,7 +384,8 @@ class GroupCoordinator(AsyncRequests):
         ]
 
     def mark_saved(self, snapshots: Iterable[Snapshot]) -> None:
-        """The snapshots are in the store: their groups need none until they change. Other groups are ignored."""
+        """Note that these snapshots are in the store: their groups need no new snapshot until they change. A group that
+        has changed since its snapshot stays noted as changed."""
         for snapshot in snapshots:
             group_id = snapshot.group
             if group_id is None or group_id not in self._unsaved:
@@ -393,6 +395,6 @@ class GroupCoordinator(AsyncRequests):
 
 
 def refuse(command: c.Command, on_response: ResponseCallback | None, code: ErrorCode) -> None:
-    """Answer a request that cannot be handled."""
+    """Answer a command, through `on_response` if there is one, with this error code, because it cannot be handled."""
     if on_response:
         on_response(unavailable_response(command, code))

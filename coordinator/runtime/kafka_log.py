@@ -14,14 +14,16 @@ CompleteRecord: TypeAlias = Callable[[ErrorCode], None]
 
 
 class KafkaLog(Protocol):
-    """A log that is slow or loses records. It completes records in the order in which they were written."""
+    """The emulated Kafka log, which may be slow or lose records. It completes records in the order in which they were
+    written."""
 
     def delays(self, command: Command) -> bool:
         """Whether the log delays the records of this command. If it does, later records of the group are delayed too,
         to keep their order."""
 
     def append(self, group_id: str, complete: CompleteRecord) -> None:
-        """Take a delayed record; `complete` must be called once, later."""
+        """Accept a delayed record of the group. Once the record is committed or lost, the log must call `complete`
+        once, with the error code."""
 
 
 class DelayedLog:

@@ -43,7 +43,7 @@ class NamedLogger:
         self._write("error", event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:
-        """Log an error with the traceback of the exception that is being handled."""
+        """Write a line of the level error, with the traceback of the exception that is being handled."""
         self._write("exception", event, fields)
 
     def _write(self, method: str, event: str, fields: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ Submit: TypeAlias = Callable[[Command, ResponseCallback | None, Cause | None], N
 
 
 class CoordinatorObserver(Protocol):
-    """Is called in place of a coordinator and calls it in turn, so that it sees every command, also the coordinator's
-    own deadlines and loads."""
+    """An object through which a coordinator passes every command, also its own deadlines and loads, and every response:
+    it calls the observer, which calls the coordinator's own function `proceed`."""
 
     def submit(
         self, command: Command, on_response: ResponseCallback | None, cause: Cause | None, proceed: Submit

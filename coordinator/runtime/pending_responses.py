@@ -28,7 +28,8 @@ class PendingResponses:
         self._after_append: dict[tuple[str, int], list[tuple[PendingRequest, Structure]]] = {}
 
     def hold(self, decision: Decision, request: PendingRequest) -> bool:
-        """Hold the request if the decision says so. A request that the client sent again replaces the first one."""
+        """Keep the request if the decision holds its response; returns whether it does. If a request of the same member
+        and kind is kept already, the client has sent it again: the new request replaces it."""
         group_id = request.command.group_id
         if decision.held_under is not None:
             self._held[group_id, decision.held_under] = request
@@ -40,7 +41,7 @@ class PendingResponses:
         return False
 
     def release(self, decision: Decision) -> Iterator[tuple[PendingRequest, Structure]]:
-        """The requests that the decision answers, in order, each with its response."""
+        """Remove the requests that the decision answers, and yield each with its response, in order."""
         group_id = decision.group.group_id
         for released in decision.released:
             held = self._held.pop((group_id, released.key), None)
@@ -52,7 +53,7 @@ class PendingResponses:
                 yield request, error_response(completed, request) if failed else response
 
     def drain(self) -> list[PendingRequest]:
-        """Remove and return every request."""
+        """Remove every held request, and return all of them."""
         after_append = [request for requests in self._after_append.values() for request, _ in requests]
         drained = [*self._held.values(), *after_append]
         self._held.clear()

@@ -13,7 +13,8 @@ TICK_MS = 1
 
 
 class _Timer(NamedTuple):
-    """A group's timer, and the time of the loop at which it fires. uvloop's handles do not always know it."""
+    """The handle of a group's timer, and the time of the event loop at which it fires, which uvloop's handles do not
+    always know."""
 
     handle: asyncio.Handle
     due_s: float
@@ -45,8 +46,8 @@ class GroupTimers:
         self._check: asyncio.Handle | None = None
 
     def reschedule(self, group_id: str) -> None:
-        """Set the group's timer again, because the group has changed. This is done at the end of the present loop step,
-        once for many changes."""
+        """Let the group's timer be set again, because the group has changed. This is done once at the end of the
+        present step of the event loop, also after many changes."""
         self._changed[group_id] = None
         if self._check is None:
             self._check = asyncio.get_running_loop().call_soon(self._set_changed)

@@ -32,9 +32,10 @@ def unavailable_response(command: c.Command, code: ErrorCode) -> Structure:
 
 
 def failed_append_response(command: c.Command, code: ErrorCode) -> Structure:
-    """The response to a request whose record the emulated Kafka log lost.
+    """The response, with this error code, to a request whose record the emulated Kafka log lost.
 
-    Consumers before Kafka 2.0 do not understand COORDINATOR_NOT_AVAILABLE in an OffsetFetch response.
+    Consumers before Kafka 2.0 do not understand COORDINATOR_NOT_AVAILABLE in an OffsetFetch response, so it gets
+    NOT_COORDINATOR instead.
     """
     if isinstance(command, c.OffsetFetch) and code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
         code = ErrorCode.NOT_COORDINATOR
@@ -42,17 +43,20 @@ def failed_append_response(command: c.Command, code: ErrorCode) -> Structure:
 
 
 def unavailable_join_response(command: c.JoinGroup, code: ErrorCode) -> Structure:
-    """Only a coordinator that is not running returns the member id."""
+    """The JoinGroup response of a coordinator that cannot handle the request. It contains the member id only if the
+    coordinator is not running (COORDINATOR_NOT_AVAILABLE)."""
     return join_error(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")
 
 
 def unavailable_heartbeat_response(command: c.Heartbeat, code: ErrorCode) -> Structure:
-    """Heartbeats succeed unchecked while the group is being loaded, so that members do not rejoin."""
+    """The Heartbeat response of a coordinator that cannot handle the request. While the group is being loaded it
+    reports success without any check, so that members do not rejoin."""
     return heartbeat_response(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
 
 
 def unavailable_consumer_heartbeat_response(command: cc.ConsumerGroupHeartbeat, code: ErrorCode) -> Structure:
-    """What is wrong with the request itself is found before the group is looked for."""
+    """The ConsumerGroupHeartbeat response of a coordinator that cannot handle the request. An error in the fields of
+    the request itself precedes the error `code`, because it is found before the group is looked up."""
     if refused := refuse_request(command):
         return consumer_heartbeat_error(refused.code, refused.text)
     return consumer_heartbeat_error(code, f"The coordinator of group {command.group_id} cannot answer now.")

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.deadlines import deadlines, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.runtime.deadlines import deadlines, next_deadline
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses
 from regroup.coordinator.runtime.unavailable import unavailable_response
 from regroup.coordinator.settings import CoordinatorSettings

@@ -12,11 +12,11 @@ from random import Random
 from typing import Any, TypeVar
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, Member
+from regroup.coordinator.runtime.deadlines import next_deadline
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
-from regroup.coordinator.events import OFFSET_EVENTS, AnyEvent, AppendFailed
+from regroup.coordinator.events import OFFSET_EVENTS, AnyEvent, AppendFailed, OffsetsCommitted
 from regroup.coordinator.evolve import evolve, fold
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import (
@@ -37,7 +38,7 @@ from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.describe import DeleteGroupsResponse, DescribeGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse, LeaveGroupResponse
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
-from tests.coordinator.random_commands import CommandChoice, RandomCommandRunner, random_choices
+from tests.coordinator.random_commands import SETTINGS, CommandChoice, RandomCommandRunner, random_choices
 
 INTERNAL_COMMANDS = (
     c.DeadlinePassed
@@ -98,6 +99,25 @@ def test_an_event_about_offsets_changes_nothing_else_in_the_group(choices: Choic
             }
             assert list(group.pending_appends) == list(before.pending_appends)
             assert replace(group, **present) == replace(before, pending_appends=group.pending_appends)
+
+
+@for_every_sequence
+def test_groups_that_differ_in_offsets_only_answer_a_heartbeat_in_the_same_way(choices: Choices) -> None:
+    def answer(group: Group, heartbeat: c.Heartbeat) -> Decision:
+        return replace(decide(SETTINGS, group, heartbeat), group=Group(group_id="g"))
+
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        after = decision.group
+        if after.has_only_other_offsets_than(before):
+            for member_id in before.members:
+                heartbeat = c.Heartbeat(
+                    group_id="g", at_ms=command.at_ms, member_id=member_id, generation_id=before.generation_id
+                )
+                assert answer(after, heartbeat) == answer(before, heartbeat)
+        if before.members and [type(event) for event in decision.events] == [OffsetsCommitted]:
+            assert before.pending_transactional_offsets or after.has_only_other_offsets_than(before)
+
+    run(choices, check)
 
 
 @for_every_sequence

@@ -48,10 +48,16 @@ E = ErrorCode
 
 
 def join_consumer_group(decision: DecisionBuilder, command: JoinGroup) -> Decision:
-    """An Empty group becomes a classic one. In another group the member gets its assignment from the coordinator."""
+    """Handle a JoinGroup to a group of the consumer protocol. The response has no assignment: the coordinator computes
+    it, and the member gets it with SyncGroup.
+
+    If the group has no members, a JoinGroup without a member id makes it a classic group.
+    """
     consumer = consumer_of(decision.group)
     if refused := refuse_request(decision.settings, decision.group, command):
         return decision.build(responses.join_error(refused, command.member_id))
+    if not consumer.members and command.member_id:
+        return decision.build(responses.join_error(E.UNKNOWN_MEMBER_ID, command.member_id))
     if not consumer.members:
         decision.apply(ConsumerGroupEnded, reason="JoinGroup of the classic protocol")
         return join_group(decision, command)
@@ -74,9 +80,11 @@ def join_consumer_group(decision: DecisionBuilder, command: JoinGroup) -> Decisi
 def refuse_join(
     settings: CoordinatorSettings, consumer: ConsumerGroup, command: JoinGroup, member_id: str
 ) -> ErrorCode | None:
-    """The checks of `classicGroupJoinToConsumerGroup`, in its order. The new id of a dynamic member is not kept.
+    """The error of a JoinGroup to a group of the consumer protocol, by the checks of Kafka's
+    `classicGroupJoinToConsumerGroup` in their order; None if it is accepted.
 
-    A member whose description is larger than a batch of the log could not be written by Kafka.
+    The member id that MEMBER_ID_REQUIRED returns is not stored. A member whose description is larger than a batch of
+    the log is refused, since Kafka could not write it.
     """
     instance_id = command.profile.instance_id
     if settings.group_consumer_migration_policy is MigrationPolicy.DISABLED:
@@ -97,7 +105,8 @@ def size_of(profile: MemberProfile) -> int:
 
 
 def is_protocol_supported(consumer: ConsumerGroup, command: JoinGroup) -> bool:
-    """Whether all members of the classic protocol, the sender's old entry included, support one of its assignors."""
+    """Whether the request is of protocol type `consumer` and names an assignor that every member of the classic
+    protocol supports, the sender's old entry included."""
     if command.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return False
     wanted = names_of(command.profile.supported_protocols)
@@ -114,16 +123,18 @@ def names_of(protocols: Sequence[SupportedProtocol]) -> list[str]:
 
 
 def listed_once(names: Iterable[str]) -> set[str]:
-    """As in a classic group, a name that a member lists twice does not count."""
+    """The names that occur exactly once: as in a classic group, an assignor that a member lists twice does not
+    count."""
     return {name for name, count in Counter(names).items() if count == 1}
 
 
 def accept_join(
     decision: DecisionBuilder, command: JoinGroup, member_id: str, subscription: Subscription
 ) -> ConsumerMember:
-    """Everything that follows from an accepted JoinGroup; returns the member as its response describes it.
+    """Apply everything that follows from an accepted JoinGroup to the group, and return the member that its response
+    describes.
 
-    The group becomes classic if the member takes the place of the only one of the consumer protocol. Raises
+    If the member replaces the group's only member of the consumer protocol, the group becomes a classic one. Raises
     AssignorError.
     """
     before, instance_id = consumer_of(decision.group), command.profile.instance_id
@@ -157,7 +168,8 @@ def accept_join(
 
 
 def joined_profile(old: ConsumerProfile, joined: MemberProfile, subscription: Subscription) -> ConsumerProfile:
-    """The member's description after a JoinGroup; it has no pattern, and keeps its vote for an assignor."""
+    """The member's description after a JoinGroup with the profile `joined` and the decoded `subscription`. A pattern
+    that it had is removed; its vote for an assignor is kept."""
     timeout_ms = joined.rebalance_timeout_ms
     return replace(
         old,
@@ -176,7 +188,8 @@ def joined_profile(old: ConsumerProfile, joined: MemberProfile, subscription: Su
 
 
 def joined_response(member: ConsumerMember) -> JoinGroupResponse:
-    """Nobody leads: the generation is the member's epoch, and the assignor the first that it has offered."""
+    """The response to an accepted JoinGroup: the generation is the member's epoch, the assignor is the first that the
+    member named, and no member is the leader."""
     return JoinGroupResponse(
         generation_id=member.epoch,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -192,7 +205,8 @@ def classic_of(member: ConsumerMember) -> ClassicMetadata:
 
 
 def sync_with_consumer_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
-    """The member gets what it is assigned; what it sends is ignored."""
+    """Handle a SyncGroup of a member of the classic protocol: answer it with what the coordinator has assigned to the
+    member. Assignments in the request are ignored."""
     if refused := refuse_classic_request(decision, command):
         return decision.build(responses.sync_error(refused))
     consumer = consumer_of(decision.group)
@@ -221,7 +235,8 @@ def differ(requested: str | None, present: str) -> bool:
 
 
 def heartbeat_to_consumer_group(decision: DecisionBuilder, command: Heartbeat) -> Decision:
-    """The member is to join again if the target is newer, or if it has to give up partitions, or may get others."""
+    """Handle a Heartbeat of a member of the classic protocol. It is answered with REBALANCE_IN_PROGRESS if there is a
+    newer target, or if the member has to give up partitions or may get others."""
     if refused := refuse_classic_request(decision, command):
         return decision.build(responses.heartbeat_response(refused))
     consumer = consumer_of(decision.group)
@@ -241,7 +256,7 @@ def must_rejoin(consumer: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def waits_for_others(consumer: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether a part of its share is still held."""
+    """Whether a partition of the member's target, not yet assigned to it, is still held by a member."""
     return any(
         index not in member.assigned.get(topic_id, {}) and index in consumer.holders.get(topic_id, {})
         for topic_id, indexes in consumer.targets.get(member.member_id, {}).items()
@@ -250,7 +265,8 @@ def waits_for_others(consumer: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def refuse_classic_request(decision: DecisionBuilder, command: SyncGroup | Heartbeat) -> ErrorCode | None:
-    """The member is checked, then its protocol, then its generation."""
+    """The error of a SyncGroup or Heartbeat to a group of the consumer protocol; None if it is accepted. Checked in
+    order: the group id, the member, that it is one of the classic protocol, and its generation."""
     if not command.group_id:
         return E.INVALID_GROUP_ID
     consumer = consumer_of(decision.group)
@@ -263,14 +279,16 @@ def refuse_classic_request(decision: DecisionBuilder, command: SyncGroup | Heart
 
 
 def request_rejoin(decision: DecisionBuilder, member: ConsumerMember) -> None:
-    """The member has its rebalance timeout for it, from the first REBALANCE_IN_PROGRESS on."""
+    """Give a member that is answered with REBALANCE_IN_PROGRESS its rebalance timeout to send JoinGroup. The deadline
+    counts from the first such response; later ones do not extend it."""
     if member.join_deadline_ms is None:
         join_deadline_ms = decision.at_ms + member.profile.rebalance_timeout_ms
         decision.apply(RejoinRequested, member_id=member.member_id, join_deadline_ms=join_deadline_ms)
 
 
 def restart_session(decision: DecisionBuilder, member: ConsumerMember) -> None:
-    """After a load, which has set the timeout of the consumer protocol, the member's own one counts again."""
+    """Start the session timeout of a member of the classic protocol again, with the length that its JoinGroup named. A
+    load replaces that length by the one for the consumer protocol; the first request afterwards restores it."""
     own_ms = classic_of(member).session_timeout_ms
     if member.profile.session_timeout_ms != own_ms:
         profile = replace(member.profile, session_timeout_ms=own_ms)

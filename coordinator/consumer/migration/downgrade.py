@@ -17,7 +17,8 @@ from regroup.coordinator.topics import TopicsImage
 
 
 def may_downgrade(settings: CoordinatorSettings, members: Collection[ConsumerMember]) -> bool:
-    """Whether a group of these members may become classic: all of them speak the classic protocol."""
+    """Whether a group with these members may become a classic one: the settings allow it, there are not too many
+    members, and all of them use the classic protocol."""
     return (
         settings.group_consumer_migration_policy.allows_downgrade
         and 0 < len(members) <= settings.group_max_size
@@ -26,9 +27,9 @@ def may_downgrade(settings: CoordinatorSettings, members: Collection[ConsumerMem
 
 
 def downgrade(decision: DecisionBuilder, topics: TopicsImage, generation_id: int | None = None) -> None:
-    """Make the group a Stable classic one; the generation is the group epoch if it is not given.
+    """Make the group a classic one, in state Stable. Its generation is `generation_id`, or else the group epoch.
 
-    Each member is assigned its share of the target, also what it has not got yet: Kafka lets a rebalance follow.
+    Each member is assigned its whole share of the target, as in Kafka also partitions that it has not got yet.
     """
     consumer = consumer_of(decision.group)
     described = [classic_member(member) for member in consumer.members.values()]
@@ -68,7 +69,8 @@ def classic_member(member: ConsumerMember) -> Member:
 
 
 def assigned_member(member: Member, protocol_name: str, target: Partitions, topics: TopicsImage) -> Member:
-    """The member with its share, in the version of its subscription."""
+    """The member with its share of the target as its assignment, encoded in the version of the member's subscription
+    for the assignor `protocol_name`."""
     return Member(
         member_id=member.member_id,
         profile=member.profile,

@@ -23,10 +23,11 @@ __all__ = [
 
 
 class GroupUpgraded(Event, frozen=True, kw_only=True):
-    """A classic group with members became one of the consumer protocol. Its members stay, and are as yet classic ones.
+    """A classic group with members became one of the consumer protocol. Its members stay in it, at first with the
+    classic protocol.
 
-    The generation is the group epoch, the epoch of the target, and that of every member. Each member has what it was
-    last assigned, and that is its share of the target. Committed offsets stay.
+    The generation becomes the group epoch, the epoch of the target, and that of every member. What each member was last
+    assigned becomes its assignment and its share of the target. Committed offsets stay.
     """
 
     group_epoch: int
@@ -38,8 +39,8 @@ class GroupUpgraded(Event, frozen=True, kw_only=True):
 
 
 class UpgradeRefused(Event, frozen=True, kw_only=True):
-    """A classic group stayed one, but its held JoinGroups and SyncGroups had been refused for the upgrade: their
-    members must send them again."""
+    """A classic group was not made one of the consumer protocol after all, but its held JoinGroups and SyncGroups had
+    already been refused: their members must send them again."""
 
 
 class GroupDowngraded(Event, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ class ClassicMemberSynced(Event, frozen=True, kw_only=True):
 
 
 class RejoinRequested(Event, frozen=True, kw_only=True):
-    """A member of the classic protocol got REBALANCE_IN_PROGRESS, so that it sends JoinGroup."""
+    """A member of the classic protocol was answered with REBALANCE_IN_PROGRESS, so that it sends JoinGroup."""
 
     member_id: MemberId
     join_deadline_ms: int

@@ -17,11 +17,13 @@ from regroup.coordinator.consumer_group import (
     every_partition,
 )
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
+from regroup.coordinator.layered_mapping import with_newer
 
 
 def group_upgraded(group: Group, event: me.GroupUpgraded) -> Group:
-    """Of the records that the emulated Kafka log has not committed yet, only those of offsets still matter."""
-    epoch, names = event.group_epoch, Counter[str]()
+    """The group of the consumer protocol that a classic group has become. Of the records that the emulated Kafka log
+    has not committed yet, only those of offsets are kept."""
+    epoch, names, left = event.group_epoch, Counter[str](), group.left_deadlines_ms
     holders: dict[TopicId, dict[int, str]] = {}
     for profile in event.profiles.values():
         names.update(profile.subscribed_topics)
@@ -30,6 +32,7 @@ def group_upgraded(group: Group, event: me.GroupUpgraded) -> Group:
             holders.setdefault(topic_id, {})[index] = member_id
     consumer = ConsumerGroup(
         group_epoch=epoch,
+        bumped_at_ms=event.at_ms,
         metadata_hash=event.metadata_hash,
         hashed_topics=event.hashed_topics,
         assignment_epoch=epoch,
@@ -41,6 +44,8 @@ def group_upgraded(group: Group, event: me.GroupUpgraded) -> Group:
                 epoch=epoch,
                 previous_epoch=epoch,
                 assigned=since_epoch(event.targets.get(member_id, {}), epoch),
+                join_deadline_ms=later_than(event.at_ms, left[member_id][0]) if member_id in left else None,
+                sync_deadline_ms=later_than(event.at_ms, left[member_id][1]) if member_id in left else None,
             )
             for member_id, profile in event.profiles.items()
         },
@@ -58,6 +63,12 @@ def group_upgraded(group: Group, event: me.GroupUpgraded) -> Group:
     return replace(group, consumer=consumer, pending_appends=of_offsets)
 
 
+def later_than(at_ms: int, deadline_ms: int | None) -> int | None:
+    """`deadline_ms` if it is later than `at_ms`, otherwise None: a deadline that passed while the group was a classic
+    one has no effect."""
+    return deadline_ms if deadline_ms is not None and deadline_ms > at_ms else None
+
+
 def since_epoch(partitions: Partitions, epoch: int) -> PartitionEpochs:
     return {topic_id: dict.fromkeys(indexes, epoch) for topic_id, indexes in partitions.items()}
 
@@ -68,7 +79,13 @@ def upgrade_refused(group: Group, event: me.UpgradeRefused) -> Group:
 
 
 def group_downgraded(group: Group, event: me.GroupDowngraded) -> Group:
-    """Kafka's log has the classic group at once: a failover restores it."""
+    """The Stable classic group that a group of the consumer protocol has become. Kafka's log has its metadata at once,
+    so a failover restores it."""
+    left = {
+        member_id: (member.join_deadline_ms, member.sync_deadline_ms)
+        for member_id, member in consumer_of(group).members.items()
+        if member.join_deadline_ms is not None or member.sync_deadline_ms is not None
+    }
     group = replace(
         with_offsets_only(group),
         state=GroupState.STABLE,
@@ -80,6 +97,7 @@ def group_downgraded(group: Group, event: me.GroupDowngraded) -> Group:
         members={member.member_id: member for member in event.members},
         static_members={each.instance_id: each.member_id for each in event.members if each.instance_id is not None},
         subscribed_topics=event.subscribed_topics,
+        left_deadlines_ms=left,
     )
     return replace(group, group_metadata=metadata_of(group))
 
@@ -101,4 +119,4 @@ def classic_member_synced(group: Group, event: me.ClassicMemberSynced) -> Group:
 def with_deadlines(group: Group, member_id: str, *, join_ms: int | None, sync_ms: int | None) -> Group:
     consumer = consumer_of(group)
     member = replace(consumer.members[member_id], join_deadline_ms=join_ms, sync_deadline_ms=sync_ms)
-    return with_consumer(group, replace(consumer, members=consumer.members | {member_id: member}))
+    return with_consumer(group, replace(consumer, members=with_newer(consumer.members, {member_id: member})))

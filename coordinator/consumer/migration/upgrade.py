@@ -30,7 +30,8 @@ from regroup.protocol.errors import ErrorCode
 
 
 class UnsuitableGroup(Exception):
-    """The group cannot become one of the consumer protocol; `refusal` is the answer to the member that joins."""
+    """Raised if a classic group cannot become one of the consumer protocol; `refusal` is the error for the member of
+    the consumer protocol that joins."""
 
     def __init__(self, refusal: HeartbeatRefusal) -> None:
         super().__init__(refusal.text)
@@ -38,9 +39,12 @@ class UnsuitableGroup(Exception):
 
 
 def heartbeat_to_classic_group(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Decision:
-    """A group without members is simply replaced. Other groups are upgraded, and then the request is handled.
+    """Handle a ConsumerGroupHeartbeat to a classic group, or to a group that does not exist. A group with members
+    becomes one of the consumer protocol before the request of a joining member is handled; one without members is
+    replaced.
 
-    If it is refused after that, the group stays as it was, but its held requests were refused in vain, as in Kafka.
+    If the request is refused after that, the group stays classic, but as in Kafka its held requests have been refused
+    already.
     """
     group, has_members = decision.group, decision.group.state not in (GroupState.DEAD, GroupState.EMPTY)
     if command.member_epoch != JOIN_EPOCH or not has_members or refuse_request(command):
@@ -63,7 +67,8 @@ def heartbeat_to_classic_group(decision: DecisionBuilder, command: ConsumerGroup
 
 
 def refuse_upgrade(settings: CoordinatorSettings, group: Group) -> HeartbeatRefusal | None:
-    """The checks of `validateOnlineUpgrade`, in its order."""
+    """The error if a classic group may not become one of the consumer protocol, by the checks of Kafka's
+    `validateOnlineUpgrade` in their order; None if it may."""
     if not settings.group_consumer_migration_policy.allows_upgrade:
         return cannot(group, "online upgrade is disabled.")
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -79,11 +84,11 @@ def cannot(group: Group, why: str) -> HeartbeatRefusal:
 
 
 def refuse_held_requests(decision: DecisionBuilder) -> None:
-    """Members whose JoinGroup or SyncGroup is held are to send JoinGroup again."""
+    """Answer held JoinGroups and SyncGroups with REBALANCE_IN_PROGRESS, so that their members send JoinGroup again."""
     again = ErrorCode.REBALANCE_IN_PROGRESS
     for member in decision.group.members.values():
         if member.awaiting is AwaitedResponse.JOIN:
-            decision.release(member.awaiting, member.member_id, responses.join_error(again, ""))
+            decision.release(member.awaiting, member.member_id, responses.join_error(again, member.member_id))
         elif member.awaiting is AwaitedResponse.SYNC:
             decision.release(member.awaiting, member.member_id, responses.sync_error(again))
         if member.awaiting:
@@ -91,9 +96,10 @@ def refuse_held_requests(decision: DecisionBuilder) -> None:
 
 
 def upgrade(decision: DecisionBuilder, topics: TopicsImage) -> None:
-    """Make the group one of the consumer protocol. Raises UnsuitableGroup.
+    """Make a classic group with members one of the consumer protocol. Raises UnsuitableGroup.
 
-    The log commits its records in order, so those that were written for the classic group are committed first.
+    Records of the classic group that the log has not committed, except offsets, are committed at once, since the log
+    commits its records in order.
     """
     group = decision.group
     refuse_large(group)
@@ -118,7 +124,8 @@ def upgrade(decision: DecisionBuilder, topics: TopicsImage) -> None:
 
 
 def refuse_large(group: Group) -> None:
-    """Kafka writes the whole group in one batch of the log."""
+    """Raise UnsuitableGroup if the group's members are larger than one batch of the log: Kafka writes the whole
+    upgraded group in one batch."""
     size = sum(
         len(member.assignment) + sum(len(each.metadata) for each in member.profile.supported_protocols)
         for member in group.members.values()
@@ -129,7 +136,11 @@ def refuse_large(group: Group) -> None:
 
 
 def consumer_profile(group: Group, member: Member, decode: Callable[[bytes], Subscription]) -> ConsumerProfile:
-    """The member's description. Kafka fails if no assignor was selected yet, or if the member no more supports it."""
+    """The description that a member of a classic group gets in the upgraded group. `decode` decodes its subscription.
+
+    As in Kafka, raises UnsuitableGroup if no assignor was selected yet, if the member no longer supports it, or if its
+    subscription cannot be decoded.
+    """
     profile, name = member.profile, group.protocol_name
     if name is None or not any(each.name == name for each in profile.supported_protocols):
         text = f"Member {member.member_id} has no subscription for the assignor of the present generation."
@@ -153,7 +164,8 @@ def consumer_profile(group: Group, member: Member, decode: Callable[[bytes], Sub
 
 
 def assigned(group: Group, member: Member, topics: TopicsImage) -> Partitions:
-    """What the member was last assigned; nothing if it has never synced. User data would be lost."""
+    """The partitions that the member was last assigned; empty if it never got an assignment. Raises UnsuitableGroup if
+    the assignment cannot be decoded or has user data, which would be lost."""
     if not member.assignment:
         return {}
     try:
@@ -174,7 +186,7 @@ def malformed(group: Group) -> UnsuitableGroup:
 
 
 def refuse_partitions_given_twice(group: Group, targets: Iterable[Partitions]) -> None:
-    """Kafka fails if a leader has given one partition to two members."""
+    """Raise UnsuitableGroup if a leader has assigned one partition to two members, as Kafka fails then."""
     given = [each for target in targets for each in every_partition(target)]
     if len(given) != len(set(given)):
         text = f"The assignment of group {group.group_id} gives a partition to more than one member."

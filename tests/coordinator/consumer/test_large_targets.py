@@ -14,6 +14,7 @@ from regroup.coordinator.consumer.targets import ExistingTopics, compute_targets
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
 from regroup.coordinator.decide import decide
 from regroup.coordinator.group import Group
+from regroup.coordinator.layered_mapping import LAYERED_FROM
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.errors import ErrorCode
@@ -134,8 +135,8 @@ def calls_of_heartbeat(size: int, *, joins: bool) -> int:
 
 @pytest.mark.parametrize("joins", [False, True])
 def test_a_heartbeat_costs_the_same_in_a_group_of_any_size(joins: bool) -> None:
-    calls_of_heartbeat(10, joins=joins)
-    assert calls_of_heartbeat(2_000, joins=joins) == calls_of_heartbeat(20, joins=joins)
+    calls_of_heartbeat(LAYERED_FROM, joins=joins)
+    assert calls_of_heartbeat(2_000, joins=joins) == calls_of_heartbeat(LAYERED_FROM, joins=joins)
 
 
 @pytest.mark.parametrize(

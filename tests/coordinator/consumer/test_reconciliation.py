@@ -15,6 +15,7 @@ import pytest
 
 from regroup.coordinator.consumer.reconciliation import MOVES, FencedMember, Reconciliation
 from regroup.coordinator.consumer_group import ConsumerMember, ConsumerProfile, PartitionEpochs, ReconciliationState
+from tests.coordinator.consumer.consumer_harness import ConsumerHarness
 from tests.coordinator.group_harness import behaviour
 
 VECTORS = Path(__file__).parent
@@ -121,3 +122,18 @@ def test_every_state_has_a_row_of_moves() -> None:
 def test_a_move_behind_one_that_always_holds_would_never_be_made() -> None:
     for row in MOVES.values():
         assert "always" not in [condition.__name__ for condition, _ in row[:-1]]
+
+
+def test_the_time_of_the_state_and_of_the_last_bump_are_kept() -> None:
+    harness = ConsumerHarness().one()
+    harness.advance(1_000)
+    bumped_at_ms = harness.now_ms
+    harness.join("m2")
+    harness.beat("m1", 2)
+    harness.advance(500)
+    assert (harness.state_name, harness.group.state_since_ms) == ("Reconciling", bumped_at_ms)
+    harness.beat("m1", 2, owned={"foo": [0, 1, 2]})
+    assert (harness.state_name, harness.group.state_since_ms) == ("Reconciling", bumped_at_ms)
+    harness.beat("m2", 3)
+    assert (harness.state_name, harness.group.state_since_ms) == ("Stable", bumped_at_ms + 500)
+    assert harness.consumer.bumped_at_ms == bumped_at_ms

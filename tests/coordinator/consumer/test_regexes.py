@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from regroup.coordinator.consumer.regexes import regexes_to_resolve
+from regroup.coordinator.consumer.regexes import last_search_ms, regexes_to_resolve
 from regroup.coordinator.consumer_group import ReconciliationState as S
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_harness import Answer, ConsumerHarness, image
@@ -53,6 +53,15 @@ def test_a_pattern_that_is_resolved_bumps_at_once_and_is_not_compiled_again() ->
     harness = resolved()
     answer = harness.join("m2", **BY_PATTERN, regex_error="not looked at")
     assert (answer.code, answer.epoch, answer.assignment) == (E.NONE, 3, {})
+
+
+def test_a_pattern_that_takes_the_place_of_the_only_one_is_searched_for_after_the_next_heartbeat() -> None:
+    harness = resolved()
+    before_ms = last_search_ms(harness.group)
+    harness.advance(2_000)
+    harness.beat("m1", 2, subscribed_regex="zrx.*")
+    assert regexes_to_resolve(harness.group, harness.topics, harness.now_ms, REFRESH_MS, before_ms) == ()
+    assert due(harness) == ("zrx.*",)
 
 
 @behaviour("cg.regex.invalid-at-join")

@@ -6,12 +6,14 @@ import msgspec
 from structlog.testing import capture_logs
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
+from regroup.coordinator.topics import NO_TOPICS
 from regroup.protocol.errors import ErrorCode
 from regroup.storage.memory import MemoryStore
 from tests.coordinator.coordinator_harness import (
@@ -242,6 +244,26 @@ async def test_rebalances_and_removals_are_logged_with_their_reasons() -> None:
     }
 
 
+async def test_targets_of_consumer_groups_are_logged() -> None:
+    with capture_logs() as logged:
+        harness = CoordinatorHarness(MemoryStore())
+        await harness.coordinator.start()
+        harness.submit(
+            ConsumerGroupHeartbeat(
+                group_id="payments", at_ms=1, member_id="anna", member_epoch=0, client_id="c",
+                client_host="/h", rebalance_timeout_ms=60_000, owned={}, subscribed_topics=("orders",),
+                topics=NO_TOPICS,
+            )
+        )  # fmt: skip
+        harness.coordinator.stop()
+    assert logged == [
+        {
+            "event": "target-assigned", "group": "payments", "assignment_epoch": 2, "assignor": "uniform",
+            "reason": "group epoch 2", "log_level": "info",
+        }
+    ]  # fmt: skip
+
+
 # Repeated heartbeats
 
 
@@ -256,10 +278,19 @@ async def test_an_accepted_heartbeat_is_accepted_again_and_restarts_the_session_
     assert harness.group.state is GroupState.STABLE
 
 
-async def test_a_heartbeat_is_not_accepted_again_after_an_event_of_its_group(harness: CoordinatorHarness) -> None:
+async def test_a_heartbeat_is_accepted_again_after_commits_of_offsets(harness: CoordinatorHarness) -> None:
+    await harness.reach_stable("anna")
+    accept_again = harness.coordinator.heartbeat_revalidator(harness.heartbeat("anna"))
+    for _ in range(2):
+        harness.submit(harness.offset_commit(member_id="anna", generation_id=1))
+        assert accept_again()
+
+
+async def test_a_heartbeat_is_not_accepted_again_after_another_event_of_its_group(harness: CoordinatorHarness) -> None:
     await harness.reach_stable("anna")
     accept_again = harness.coordinator.heartbeat_revalidator(harness.heartbeat("anna"))
     harness.submit(harness.offset_commit(member_id="anna", generation_id=1))
+    harness.submit(harness.join_group("ben"))
     assert not accept_again()
 
 

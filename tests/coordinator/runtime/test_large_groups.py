@@ -3,12 +3,14 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.coordinator.commands import Deadline
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.deadlines import next_deadline
+from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime import group_coordinator
+from regroup.coordinator.runtime.deadlines import next_deadline
 from regroup.coordinator.topics import NO_TOPICS
 from tests.coordinator.coordinator_harness import CoordinatorHarness, run_ready
 
@@ -55,6 +57,20 @@ async def test_a_member_that_joins_has_only_its_own_deadline_looked_at(
     await join_all(harness)
     assert len(lookups.sizes) >= COUNT
     assert max(lookups.sizes) <= 1
+
+
+async def test_a_member_that_only_takes_over_its_share_has_no_deadline_looked_at(
+    harness: CoordinatorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await join_all(harness)
+    lookups, before = Lookups(monkeypatch), consumer_of(harness.group).members["m0"].epoch
+    at_ms = harness.now() + 1_000
+    harness.submit(
+        replace(joining(harness, "m0"), member_epoch=before, at_ms=at_ms, subscribed_topics=None, owned=None)
+    )
+    await run_ready()
+    assert consumer_of(harness.group).members["m0"].epoch > before
+    assert lookups.sizes == []
 
 
 async def test_all_deadlines_are_looked_at_when_the_clock_was_set(

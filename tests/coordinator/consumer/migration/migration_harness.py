@@ -116,3 +116,10 @@ class MigrationHarness(ConsumerHarness):
         assert self.beat("n1", 2).assignment == UPPER
         assert self.state_name == "Stable"
         return c
+
+
+def founded_by_consumer(**settings: Any) -> tuple[MigrationHarness, SimulatedClient]:
+    """m1 is the only member and has foo 0-5 at epoch 2; a classic client has not joined yet."""
+    harness = MigrationHarness(**settings).one()
+    client = harness.client("c", protocol_names=("range", "roundrobin"), metadata=subscription())
+    return harness, client

@@ -5,10 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from regroup.coordinator.commands import LeavingMember
+from regroup.coordinator.consumer.migration.embedded_protocol import encoded_assignment
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import MigrationPolicy
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.consumer.subscription import decode_assignment
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.topic_ids import topic_id_text
 from tests.coordinator.consumer.migration.migration_harness import (
     ALL,
     LOWER,
@@ -139,6 +142,28 @@ def test_a_group_whose_last_member_goes_is_an_empty_group_of_the_consumer_protoc
     harness.settled_mixed()
     harness.remove_members(LeavingMember("c"), LeavingMember("n1"))
     assert (harness.kind, harness.state_name) == ("consumer", "Empty")
+
+
+@behaviour("cg.down.unknown-member-of-empty-group")
+def test_an_empty_group_of_the_consumer_protocol_refuses_a_member_id_and_stays_one() -> None:
+    harness = MigrationHarness()
+    harness.join("n1")
+    harness.beat("n1", -1)
+    before = harness.group
+    c = harness.client("c", protocol_names=("range",))
+    c.member_id = "made-up"
+    assert c.send_join().code is E.UNKNOWN_MEMBER_ID
+    assert harness.group == before
+
+
+@behaviour("cg.cm.order-of-topics")
+def test_assigned_topics_have_the_order_of_a_java_hash_map_of_their_ids() -> None:
+    ids = [topic_id_text(bytes(15) + bytes([number])) for number in (9, 3, 7)]
+    topics = TopicsImage([TopicMetadata(topic_id, name, 2) for topic_id, name in zip(ids, "abc", strict=True)])
+    encoded = encoded_assignment(dict.fromkeys(ids, (1, 0)), topics, subscription())
+    assert [tuple(each) for each in decode_assignment(encoded).partitions] == [
+        (name, index) for name in "bca" for index in range(2)
+    ]
 
 
 @behaviour("cg.down.static-replacement")

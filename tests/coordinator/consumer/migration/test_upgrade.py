@@ -3,7 +3,6 @@
 import pytest
 from msgspec.structs import replace
 
-from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import MigrationPolicy
 from regroup.protocol.errors import ErrorCode
@@ -127,7 +126,7 @@ def test_held_join_groups_are_refused() -> None:
     held = d.join()
     assert held.is_pending
     harness.join("n1")
-    assert held.code is E.REBALANCE_IN_PROGRESS
+    assert (held.code, held.response.member_id) == (E.REBALANCE_IN_PROGRESS, "d")
     assert "d" in harness.consumer.members
 
 
@@ -228,7 +227,53 @@ def test_a_classic_member_that_has_to_revoke_has_a_deadline_once_it_speaks_the_c
     assert harness.revocation_ms("c") is None
     harness.beat("c", 1)
     assert harness.revocation_ms("c") == 60_000
-    assert harness.remaining_ms(DeadlineKind.CLASSIC_SYNC, "c") is None
+
+
+@behaviour("cg.up.sync-timeout-after-crossing")
+def test_a_member_that_changes_its_protocol_before_it_syncs_is_removed_all_the_same() -> None:
+    harness = MigrationHarness()
+    [c] = harness.classic(rebalance_timeout_ms=12_000)
+    harness.mixed(c)
+    harness.rejoin(c)
+    answer = harness.beat("c", 0, rebalance_timeout_ms=60_000, subscribed_topics=("foo",), owned={})
+    assert answer.code is E.NONE
+    harness.advance(11_000)
+    assert {*harness.consumer.members} == {"c", "n1"}
+    harness.advance(1_000)
+    assert {*harness.consumer.members} == {"n1"}
+    assert harness.events[-2].reason == "did not send SyncGroup within the rebalance timeout"
+
+
+@behaviour("cg.up.join-timeout-after-crossing")
+def test_a_member_that_changes_its_protocol_before_it_joins_is_removed_all_the_same() -> None:
+    harness = MigrationHarness()
+    [c] = harness.classic(rebalance_timeout_ms=12_000)
+    harness.mixed(c)
+    assert c.heartbeat().code is E.REBALANCE_IN_PROGRESS
+    answer = harness.beat("c", 0, rebalance_timeout_ms=60_000, subscribed_topics=("foo",), owned={})
+    assert answer.code is E.NONE
+    harness.advance(12_000)
+    assert {*harness.consumer.members} == {"n1"}
+    assert harness.events[-2].reason == "did not send JoinGroup within the rebalance timeout"
+
+
+@behaviour("cg.up.sync-timeout-after-downgrade")
+def test_a_sync_that_was_due_before_a_downgrade_is_due_after_the_next_upgrade() -> None:
+    harness = MigrationHarness()
+    [c] = harness.classic(rebalance_timeout_ms=12_000)
+    harness.mixed(c)
+    harness.rejoin(c)
+    harness.beat("n1", -1)
+    assert harness.kind == "classic"
+    c.send_join()
+    harness.advance(0)
+    harness.complete_generation([c], (ALL,), None)
+    harness.advance(5_000)
+    harness.join("n2")
+    assert {*harness.consumer.members} == {"c", "n2"}
+    harness.advance(7_000)
+    assert {*harness.consumer.members} == {"n2"}
+    assert harness.events[-2].reason == "did not send SyncGroup within the rebalance timeout"
 
 
 def test_partitions_of_topics_that_exist_no_more_are_not_taken_over() -> None:

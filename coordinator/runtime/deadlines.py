@@ -1,18 +1,17 @@
 """The deadlines of a group of any kind, computed from its state and from when its members were last seen."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import compress
-from operator import is_not
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec.structs import replace
 
 from regroup.coordinator.classic import deadlines as classic
 from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.consumer import deadlines as consumer
+from regroup.coordinator.consumer.events import GroupEpochBumped, MemberReconciled, TargetAssigned
+from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, GroupKind, MemberId
-
-Value = TypeVar("Value")
+from regroup.coordinator.layered_mapping import changed
 
 ORDER: Final = {kind: index for index, kind in enumerate(DeadlineKind)}
 
@@ -20,6 +19,8 @@ DEADLINES: Final[dict[GroupKind, Callable[[Group, Mapping[MemberId, int]], Itera
     GroupKind.CLASSIC: classic.deadlines,
     GroupKind.CONSUMER: consumer.deadlines,
 }
+
+_WITHOUT_DEADLINES: Final = frozenset({GroupEpochBumped, TargetAssigned})
 
 
 def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
@@ -32,14 +33,15 @@ def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadlin
 def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[Deadline]:
     """Every deadline of the group.
 
-    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. A member that is
-    missing has not been seen since the group was loaded: the time of the load counts.
+    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. For a member that is not
+    in it, the session timeout counts from when the group was loaded.
     """
     return DEADLINES[group.kind](group, last_seen_ms)
 
 
 def with_changed_members(before: Group, after: Group) -> Group:
-    """The group with those of its members only that are others than before: the deadlines of the rest are the same.
+    """The group `after` with only those members that differ from `before`, as a search for deadlines that have become
+    earlier needs it.
 
     A group may have ten thousand members, and change a thousand times a second.
     """
@@ -52,8 +54,13 @@ def with_changed_members(before: Group, after: Group) -> Group:
     )
 
 
-def changed(before: Mapping[MemberId, Value], after: Mapping[MemberId, Value]) -> dict[MemberId, Value]:
-    return dict(compress(after.items(), map(is_not, after.values(), map(before.get, after))))
+def may_bring_deadlines(events: Iterable[Event]) -> bool:
+    """Whether a deadline of the group may be earlier after these events. False for the events that each of ten thousand
+    members of a group may cause after every rebalance, so that no search follows them."""
+    return not all(
+        type(each) in _WITHOUT_DEADLINES or (type(each) is MemberReconciled and each.revocation_deadline_ms is None)
+        for each in events
+    )
 
 
 def may_expire_earlier(group: Group, seen: Iterable[MemberId], last_seen_ms: Mapping[MemberId, int]) -> bool:
