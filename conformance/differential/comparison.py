@@ -70,14 +70,17 @@ class CourseComparison(msgspec.Struct, frozen=True):
 
     @property
     def is_equal(self) -> bool:
-        """Whether the comparison shows enough, and no course differed."""
+        """Whether both brokers behaved the same in every course, and the courses tested enough to show it."""
         return not self.differ and not [*self.shortcomings()]
 
 
 def summarize(
     one: str, other: str, date: str, command: str, settings: Mapping[str, str], results: Sequence[CourseResult]
 ) -> CourseComparison:
-    """The comparison that the results of its courses add up to."""
+    """Make the comparison of the brokers `one` and `other` from the results of all its courses.
+
+    `command` is the command line that played them, `date` the day, `settings` those of both brokers.
+    """
     return CourseComparison(
         one=one,
         other=other,
@@ -150,3 +153,30 @@ def format_versions(versions: Mapping[int, TestedVersion]) -> str:
 def encode_comparison(comparison: CourseComparison) -> str:
     """The comparison as JSON; `msgspec.json.decode(text, type=CourseComparison)` reads it."""
     return msgspec.json.format(msgspec.json.encode(comparison)).decode()
+
+
+def merge(parts: Sequence[CourseComparison]) -> CourseComparison:
+    """Join comparisons of the same brokers into one; they have the same settings, and no seed is in two of them."""
+    first = parts[0]
+    assert all(each.settings == first.settings for each in parts), "courses with different settings add up to nothing"
+    requests: dict[str, dict[int, TestedVersion]] = {}
+    for part in parts:
+        for api, versions in part.requests.items():
+            of_api = requests.setdefault(api, {})
+            for version, tested in versions.items():
+                before = of_api.get(version, TestedVersion(0, 0))
+                of_api[version] = TestedVersion(before.requests + tested.requests, before.answered + tested.answered)
+    return msgspec.structs.replace(
+        first,
+        date=max(each.date for each in parts),
+        command="; ".join(dict.fromkeys(each.command for each in parts)),
+        courses=sum(each.courses for each in parts),
+        restarted=sum(each.restarted for each in parts),
+        agreed_at_once=sum(each.agreed_at_once for each in parts),
+        agreed_on_replay=sum(each.agreed_on_replay for each in parts),
+        differed_by_choice=sum(each.differed_by_choice for each in parts),
+        too_late=sum(each.too_late for each in parts),
+        differ=[lines for each in parts for lines in each.differ],
+        requests={api: dict(sorted(requests[api].items())) for api in sorted(requests)},
+        requests_by_seed={seed: tested for each in parts for seed, tested in each.requests_by_seed.items()},
+    )

@@ -32,7 +32,7 @@ class ClientPhase(StrEnum):
 
 @dataclass(eq=False)
 class CourseMember:
-    """One actor of the course as a client in one group."""
+    """One actor of a course as a client in one group: its ids, and which request it has to send next."""
 
     actor: int
     client: ConformanceMember
@@ -115,7 +115,7 @@ class CourseGroup:
 
 
 def client_of(story: StoryContext, group_name: str, actor: CourseActor) -> ConformanceMember:
-    """The client of an actor in a group."""
+    """Make the client by which an actor of a course sends requests to this group."""
     return ConformanceMember(
         story,
         f"{group_name} {actor.name}",

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from regroup.conformance.differential.player import MoveObservation, RequestCounts
+from regroup.conformance.differential.played_course import MoveObservation
+from regroup.conformance.differential.player import RequestCounts
 from regroup.conformance.differential.random_course import RandomCourse
 
 MAX_ATTEMPTS: Final = 4
@@ -86,7 +87,8 @@ class CourseResult:
 
     @property
     def is_too_late(self) -> bool:
-        """Whether the course has no result, because a player was late in too many attempts."""
+        """Whether the course has no result: in too many attempts the machine was too slow to send a request at its
+        time."""
         return self.is_over and not self.agreed and len(self._in_time) < MAX_ATTEMPTS
 
     @property

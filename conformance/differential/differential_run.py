@@ -1,7 +1,7 @@
 """Differential runs: one random course is played to two brokers, and their observations are compared.
 
 The order of lists is not compared. When a leader is gone, Kafka chooses the next one by the order of random member ids
-in a hash map. A broker with `LeaderSteering` follows the choices of the first broker, and the comparison continues; for
+in a hash map. A broker with `BrokerSteering` follows the choices of the first broker, and the comparison continues; for
 other brokers the course is played again, with new member ids, until the choices agree.
 
 A course is also played again when the brokers differ: only what differs in every attempt is a difference. What differs
@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from regroup.conformance.differential.consumer_requests import CONSUMER_API_VERSION, CONSUMER_APIS
+from regroup.conformance.differential.consumer_groups.consumer_requests import CONSUMER_API_VERSION, CONSUMER_APIS
 from regroup.conformance.differential.course_result import CourseDifference, CourseResult
-from regroup.conformance.differential.player import GROUP_NAMES, CoursePlayer, LeaderSteering, MoveObservation
-from regroup.conformance.differential.random_course import MoveKind, RandomCourse, random_course
+from regroup.conformance.differential.played_course import MoveObservation, PlayedCourse
+from regroup.conformance.differential.player import BrokerSteering, CoursePlayer
+from regroup.conformance.differential.random_course import RandomCourse, random_course
 from regroup.conformance.differential.requests import APIS_OF_MOVES
 from regroup.conformance.differential.timing import (
     DEFAULT_SLOT_MS,
@@ -35,6 +36,9 @@ from regroup.conformance.harness.shared_restart import SharedRestart
 DEFAULT_COURSES_AT_ONCE = 24
 """How many courses are played side by side. With more, a slow machine responds late."""
 
+CLASSIC_COURSES = 4
+"""Of so many courses one is of the classic protocol, if the brokers have the consumer protocol."""
+
 WARM_UPS_AFTER_RESTART = 3
 """How often the brokers are warmed up after a restart: a Java process that has just started responds late."""
 
@@ -43,9 +47,10 @@ Restart = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ComparedBrokers:
-    """Two brokers with equal settings. `steering` steers the choice of leaders of the other one.
+    """Two brokers with equal settings, to which courses are played.
 
-    `label` keeps the groups and transactional ids of one run apart from those of other runs.
+    Kafka chooses leaders at random: `steering` lets the second broker choose the leaders of the first. `label` keeps
+    the groups and transactional ids of one run apart from those of other runs.
     """
 
     one: ConformanceTarget
@@ -53,7 +58,7 @@ class ComparedBrokers:
     label: str
     versions: Mapping[str, range]
     timing: CourseTiming
-    steering: LeaderSteering | None = None
+    steering: BrokerSteering | None = None
 
     @classmethod
     async def prepare(
@@ -62,12 +67,12 @@ class ComparedBrokers:
         other: ConformanceTarget,
         label: str,
         *,
-        steering: LeaderSteering | None = None,
+        steering: BrokerSteering | None = None,
         slot_ms: int = DEFAULT_SLOT_MS,
     ) -> "ComparedBrokers":
-        """Check that random courses can compare these brokers.
+        """Check that courses can be compared on these two brokers, and return them with the timing of the courses.
 
-        Raises UnsuitableSettings, whose text says why they cannot.
+        Raises UnsuitableSettings, whose text says why they cannot be compared.
         """
         check_same_settings(one.settings, other.settings)
         timing = timing_for(one.settings, slot_ms)
@@ -87,13 +92,12 @@ class ComparedBrokers:
 
     @property
     def have_consumer_groups(self) -> bool:
-        """Whether both brokers have the consumer protocol, and the same topic ids, on whose order assignors depend.
-
-        Every second course is then one of the consumer protocol.
+        """Whether both brokers have the consumer protocol, and the other one can be steered to the same ids, on whose
+        order assignors depend.
         """
         offered = [target.versions.get(api, ()) for target in (self.one, self.other) for api in CONSUMER_APIS]
         same_ids = self.one.topic_ids == self.other.topic_ids
-        return same_ids and all(CONSUMER_API_VERSION in versions for versions in offered)
+        return self.steering is not None and same_ids and all(CONSUMER_API_VERSION in versions for versions in offered)
 
 
 def common_versions(one: Mapping[str, range], other: Mapping[str, range]) -> dict[str, range]:
@@ -111,36 +115,51 @@ def common_versions(one: Mapping[str, range], other: Mapping[str, range]) -> dic
 
 
 async def run_courses(
-    brokers: ComparedBrokers, seeds: Iterable[int], *, at_once: int = DEFAULT_COURSES_AT_ONCE
+    brokers: ComparedBrokers,
+    seeds: Iterable[int],
+    *,
+    at_once: int = DEFAULT_COURSES_AT_ONCE,
+    on_result: Callable[[CourseResult], object] = lambda result: None,
 ) -> list[CourseResult]:
-    """Play the course of each seed to both brokers until they agree, or there are enough attempts."""
+    """Play the course of each seed to both brokers until they agree, or there are enough attempts.
+
+    `on_result` is called with each result as soon as it is there.
+    """
     courses = [
         random_course(
             seed,
             brokers.timing,
             with_restarts=brokers.can_restart,
-            of_consumers=brokers.have_consumer_groups and seed % 2 == 0,
+            of_consumers=brokers.have_consumer_groups and seed % CLASSIC_COURSES > 0,
         )
         for seed in seeds
     ]
     ordinary = [course for course in courses if not course.restarts]
     restarting = [course for course in courses if course.restarts]
-    results = await _run_side_by_side(brokers, ordinary, at_once)
+    results = await _run_side_by_side(brokers, ordinary, at_once, on_result)
     for first in range(0, len(restarting), at_once):
-        results |= await _run_with_restarts(brokers, restarting[first : first + at_once])
+        results |= (restarted := await _run_with_restarts(brokers, restarting[first : first + at_once]))
+        for result in restarted.values():
+            on_result(result)
     return [results[course.seed] for course in courses]
 
 
 async def _run_side_by_side(
-    brokers: ComparedBrokers, courses: Sequence[RandomCourse], at_once: int
+    brokers: ComparedBrokers,
+    courses: Sequence[RandomCourse],
+    at_once: int,
+    on_result: Callable[[CourseResult], object],
 ) -> dict[int, CourseResult]:
-    """Play many courses at a time, with their slots shifted against each other."""
+    """Play up to `at_once` courses at a time, whose requests are sent at different times. Returns the results by
+    seed."""
     places = asyncio.Semaphore(at_once)
 
     async def run(number: int, course: RandomCourse) -> CourseResult:
         async with places:
             await asyncio.sleep(number % at_once / at_once * course.slot_ms / 1000)
-            return await run_course(brokers, course)
+            result = await run_course(brokers, course)
+            on_result(result)
+            return result
 
     results = await asyncio.gather(*(run(number, course) for number, course in enumerate(courses)))
     return {result.seed: result for result in results}
@@ -182,7 +201,11 @@ async def _run_with_restarts(brokers: ComparedBrokers, courses: Sequence[RandomC
 
 
 async def _restart(target: ConformanceTarget, label: str) -> None:
-    """Restart a broker, and wait until groups and transactions have their coordinators, and its code is compiled."""
+    """Restart a broker, and wait until groups and transactions have their coordinators again.
+
+    Transactional producers then get their ids a few times, so that the broker's code is compiled before a course
+    begins.
+    """
     await target.restart_and_refresh()
     for number in range(WARM_UPS_AFTER_RESTART):
         await warm_up_transactions(target, f"{label}-{number}")
@@ -207,7 +230,7 @@ class _Attempt:
         self._result = result
         self._group_id = group_id
         self._course = course
-        self._observed: list[MoveObservation] = []
+        self._played = PlayedCourse()
         self._others: list[MoveObservation] = []
         self._late_since: list[int] = []
 
@@ -217,9 +240,10 @@ class _Attempt:
             self._brokers.one,
             f"{self._group_id}-one",
             self._brokers.versions,
+            topic_prefix=self._group_id,
             restart=self._restart_with(restart),
         )
-        self._observed = await self._play(player, restart)
+        self._played = player.played(await self._play(player, restart))
         self._result.requests = player.counts
 
     async def play_to_other(self, restart: SharedRestart | None = None) -> None:
@@ -232,7 +256,8 @@ class _Attempt:
             f"{self._group_id}-other",
             self._brokers.versions,
             steering=self._brokers.steering,
-            leaders=next_leaders(self._observed),
+            followed=self._played,
+            topic_prefix=self._group_id,
             restart=self._restart_with(restart),
         )
         self._others = await self._play(player, restart)
@@ -248,7 +273,7 @@ class _Attempt:
     async def _play(self, player: CoursePlayer, restart: SharedRestart | None) -> list[MoveObservation]:
         await asyncio.sleep(self._shift_s)
         try:
-            return await player.play(self._course, self._observed)
+            return await player.play(self._course)
         finally:
             if player.late_since is not None:
                 self._late_since.append(player.late_since)
@@ -257,42 +282,10 @@ class _Attempt:
 
     def compare(self) -> None:
         """Compare the observations of both brokers: note in the result that they agree, or where they differ first."""
-        for number, (mine, theirs) in enumerate(zip(self._observed, self._others, strict=False)):
+        for number, (mine, theirs) in enumerate(zip(self._played.observations, self._others, strict=False)):
             if mine != theirs:
                 is_late = any(late_since <= number for late_since in self._late_since)
                 difference = CourseDifference(self._course, number, mine, theirs, is_late)
                 self._result.differences.append(difference)
                 return
         self._result.agreed = True
-
-
-def next_leaders(observations: Sequence[MoveObservation]) -> list[list[str]]:
-    """For each group and slot, the name of the leader of the next new generation; empty if none follows."""
-    return [_next_leaders(observations, group) for group in range(len(GROUP_NAMES))]
-
-
-def _next_leaders(observations: Sequence[MoveObservation], group: int) -> list[str]:
-    leaders: list[str] = []
-    newest = None
-    for observation in observations:
-        if observation.move.kind is MoveKind.RESTART or _state(observation, group) == "Dead":
-            newest = None  # generation ids may be used again
-        new = [
-            (generation_id, str(response["leader"]))
-            for number, response in observation.responses.items()
-            if observations[number].move.group == group
-            and response.get("error_code") == "NONE"
-            and isinstance(generation_id := response.get("generation_id"), int)
-            and generation_id != newest
-        ]
-        newest = max(new)[0] if new else newest
-        leaders.append(min(new)[1] if new else "")
-    following = ""
-    for number in reversed(range(len(leaders))):
-        leaders[number] = following = leaders[number] or following
-    return leaders
-
-
-def _state(observation: MoveObservation, group: int) -> object:
-    described = observation.groups.get(GROUP_NAMES[group])
-    return described.get("state") if isinstance(described, dict) else None

@@ -37,11 +37,20 @@ class CourseNames:
         self._ids: dict[str, str] = {}
         self._producers: dict[int, str] = {-1: "none"}
 
+    def add_topics(self, topic_ids: Mapping[str, bytes]) -> None:
+        """Add topics, by name, whose ids are replaced by a text with the name."""
+        self._topics |= {topic_id: f"id of {name}" for name, topic_id in topic_ids.items()}
+
     def add(self, member_id: str, name: str) -> None:
-        """Give a member id this name, unless it has one."""
+        """Replace this member id by `name` from now on, unless it has a name already."""
         if member_id not in self._names:
             self._names[member_id] = name
             self._ids[name] = member_id
+
+    @property
+    def member_ids(self) -> Mapping[str, str]:
+        """The member ids by their names."""
+        return self._ids
 
     def id_of(self, name: str) -> str:
         """The member id with this name, or else the last one of the same actor; empty if there is none.
@@ -53,7 +62,7 @@ class CourseNames:
         return self._ids[name if name in self._ids else of_actor[-1]] if of_actor else ""
 
     def normalise_response(self, response: Message | BaseException, move_name: str = "") -> NormalisedFields:
-        """The fields of a response, or the reason why there is none.
+        """The fields of a response with names in place of ids, or, if there is no response, the reason.
 
         A producer id that is new gets the name of the move.
         """

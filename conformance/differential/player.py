@@ -4,14 +4,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from regroup.conformance.differential.consumer_member import group_of_consumers
-from regroup.conformance.differential.consumer_requests import ConsumerScene
+from regroup.conformance.differential.consumer_groups.consumer_member import CourseConsumer, group_of_consumers
+from regroup.conformance.differential.consumer_groups.consumer_requests import ConsumerScene
+from regroup.conformance.differential.consumer_groups.course_topics import CourseTopics, TopicSteering
 from regroup.conformance.differential.course_group import CourseGroup
 from regroup.conformance.differential.course_producer import CourseProducer
 from regroup.conformance.differential.normalise import MOVE_SEPARATOR, CourseNames, NormalisedFields, error_codes
+from regroup.conformance.differential.played_course import GROUP_NAMES, MoveObservation, PlayedCourse, next_leaders
 from regroup.conformance.differential.random_course import (
     GROUPS,
     PRODUCERS,
@@ -22,9 +23,9 @@ from regroup.conformance.differential.random_course import (
 from regroup.conformance.differential.requests import CourseRequest, CourseScene
 from regroup.conformance.differential.timing import MAX_LATENESS, OBSERVATION_POINT
 from regroup.conformance.harness.broker_under_test import ConformanceTarget
-from regroup.conformance.harness.connection import api_name
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
 from regroup.conformance.harness.member import leave_group
+from regroup.conformance.harness.message_types import api_name
 from regroup.conformance.harness.offsets import fetch_offsets
 from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.client import ConnectionLost
@@ -40,7 +41,6 @@ from regroup.protocol.messages.describe import (
 )
 from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 
-GROUP_NAMES = ("group A", "group B")
 CLEANUP_TIMEOUT_S = 5.0
 OBSERVED_FETCH_VERSION = 9
 """The version of OffsetFetch for observations: it names topics, and can fetch several groups."""
@@ -49,21 +49,14 @@ RestartMove = Callable[[], Awaitable[None]]
 """A function that restarts the broker, or waits until another course has restarted it."""
 
 
-class LeaderSteering(Protocol):
-    """A broker whose choice of leaders can be steered, where Kafka's is random."""
+class BrokerSteering(TopicSteering, Protocol):
+    """A broker whose choices of leaders and ids can be steered, where Kafka's are random."""
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
         """Let the group elect this member if it needs another leader."""
 
-
-@dataclass
-class MoveObservation:
-    """What was observed in the slot of one move: responses by the number of their moves, groups, and offsets."""
-
-    move: CourseMove
-    responses: dict[int, NormalisedFields] = field(default_factory=dict)
-    groups: NormalisedFields = field(default_factory=dict)
-    offsets: NormalisedFields = field(default_factory=dict)
+    def give_member_id(self, group_id: str, member_id: str) -> None:
+        """Give this id to the next member of the group that joins without one."""
 
 
 RequestCounts = Counter[tuple[str, int, bool]]
@@ -73,8 +66,8 @@ RequestCounts = Counter[tuple[str, int, bool]]
 class CoursePlayer:
     """Plays one course to one broker, in two groups.
 
-    With `steering`, the broker prefers the next leaders from `leaders`, which has a member's name for each slot of each
-    group. `restart` is awaited at the restart of the course.
+    With `steering`, the broker chooses the leaders and ids of `followed`, and the course ends at the first observation
+    that differs. `topic_prefix` begins the names of the course's own topics, and `restart` is awaited at its restart.
     """
 
     def __init__(
@@ -83,29 +76,33 @@ class CoursePlayer:
         label: str,
         versions: Mapping[str, range],
         *,
-        steering: LeaderSteering | None = None,
-        leaders: Sequence[Sequence[str]] = (),
+        steering: BrokerSteering | None = None,
+        followed: PlayedCourse | None = None,
+        topic_prefix: str = "",
         restart: RestartMove | None = None,
     ) -> None:
         self._target = target
         self._label = label
         self._versions = versions
         self._steering = steering
-        self._leaders = leaders
+        self._followed = followed or PlayedCourse()
+        self._topic_prefix = topic_prefix or label
+        self._topics: CourseTopics | None = None
         self._restart = restart
         self._stories = [StoryContext(target, label) for _ in range(GROUPS)]
         self._pending: dict[int, CourseRequest] = {}
         self._sender = ""
         self.counts: RequestCounts = Counter()
         self._move = 0
+        self._is_deleting = False
         self.late_since: int | None = None
         """The number of the first move that was sent late, or whose responses were observed late; None if none was."""
 
-    async def play(self, course: RandomCourse, expected: Sequence[MoveObservation] = ()) -> list[MoveObservation]:
-        """Play the course and return an observation for each move, up to the first one that differs from `expected`."""
+    async def play(self, course: RandomCourse) -> list[MoveObservation]:
+        """Play the course and return an observation for each move, up to the first one that is not as it was before."""
         try:
             await self._set_scene(course)
-            return await self._play_moves(course, expected)
+            return await self._play_moves(course, self._followed.observations)
         finally:
             self._count_unanswered()
             await self._clean_up()
@@ -120,15 +117,9 @@ class CoursePlayer:
             self._target.topic_ids,
         )
         producers = [CourseProducer.named(first, f"producer {number}") for number in range(PRODUCERS)]
-        self._observes_consumers = course.assignment_interval_ms is not None
-        if course.assignment_interval_ms is not None:
-            groups = [
-                await group_of_consumers(story, name, course.actors, course.assignment_interval_ms)
-                for story, name in zip(self._stories, GROUP_NAMES, strict=True)
-            ]
-            self._scene: CourseScene = ConsumerScene(groups, producers, self._versions)
-            for member in (member for group in groups for member in group.members):
-                self._names.add(member.client.id, f"{member.client.name}{MOVE_SEPARATOR}none")
+        self._observes_consumers = course.is_of_consumers
+        if course.is_of_consumers:
+            self._scene: CourseScene = await self._scene_of_consumers(course, producers)
         else:
             groups = [
                 CourseGroup.with_actors(story, name, course.actors)
@@ -136,17 +127,32 @@ class CoursePlayer:
             ]
             self._scene = CourseScene(groups, producers, self._versions)
 
+    async def _scene_of_consumers(self, course: RandomCourse, producers: list[CourseProducer]) -> ConsumerScene:
+        topics = CourseTopics(self._stories[0], self._topic_prefix, self._steering, self._followed.topic_ids)
+        self._topics = topics
+        await topics.create_first()
+        groups = [
+            await group_of_consumers(story, name, course, topics.ids)
+            for story, name in zip(self._stories, GROUP_NAMES, strict=True)
+        ]
+        for member in (member for group in groups for member in group.members):
+            if isinstance(member, CourseConsumer):
+                for life, each in enumerate(member.own_ids):
+                    self._names.add(each, f"{member.client.name}{MOVE_SEPARATOR}none, process {life}")
+        return ConsumerScene(groups, producers, self._versions, topics)
+
     async def _play_moves(self, course: RandomCourse, expected: Sequence[MoveObservation]) -> list[MoveObservation]:
         observations: list[MoveObservation] = []
         slot_s = course.slot_ms / 1000
         start_s = asyncio.get_running_loop().time()
         for number, move in enumerate(course.moves):
             self._move = number
+            self._is_deleting = move.kind is MoveKind.DELETE_TOPIC  # when the groups know of it, is a matter of chance
             await self._sleep_until(start_s, slot_s)
             if move.kind is MoveKind.RESTART:
                 await self._restart_broker()
                 start_s = asyncio.get_running_loop().time()
-            elif (request := self._scene.send(number, move)) is not None:
+            elif (request := self._send(number, move)) is not None:
                 self._pending[number], self._sender = request, request.sent.exchange.sender
                 if request.member is not None:
                     request.member.pending += 1
@@ -158,6 +164,14 @@ class CoursePlayer:
             self._steer(number + 1)
             start_s += slot_s
         return observations
+
+    def _send(self, number: int, move: CourseMove) -> CourseRequest | None:
+        request = self._scene.send(number, move)
+        if request is not None and self._steering is not None:
+            name = f"{request.sent.exchange.sender}{MOVE_SEPARATOR}{number}"
+            member_id = self._followed.member_ids.get(name, "")
+            self._steering.give_member_id(self._stories[move.group].group_id, member_id)
+        return request
 
     async def _restart_broker(self) -> None:
         """Restart the broker, or wait until it has been restarted.
@@ -182,17 +196,20 @@ class CoursePlayer:
             self.late_since = self._move
 
     def _steer(self, slot: int) -> None:
-        """Let the broker elect the leaders of the slot after the present one.
+        """Let the broker elect the leader that the first broker has elected in the slot after the present one, in each
+        group.
 
-        Their member ids are known, since they joined in an earlier slot.
+        The member ids of these leaders are known, since they joined in an earlier slot.
         """
         if self._steering is None:
             return
-        for story, leaders in zip(self._stories, self._leaders, strict=True):
+        for story, leaders in zip(self._stories, self._followed.leaders, strict=True):
             if slot < len(leaders) and (leader := self._names.id_of(leaders[slot])):
                 self._steering.prefer_leader(story.group_id, leader)
 
     async def _observe(self, number: int, move: CourseMove) -> MoveObservation:
+        if self._topics is not None:
+            self._names.add_topics(self._topics.ids)
         # These requests take as long as any request that was sent before: their responses are there afterwards.
         groups, offsets, stable_offsets, consumers = await asyncio.gather(
             self._describe(),
@@ -212,7 +229,11 @@ class CoursePlayer:
         )
 
     def _take(self, number: int, request: CourseRequest) -> Message | BaseException:
-        """Apply a response to the member or producer that sent the request, and count it."""
+        """Pass a response to the member or producer that sent the request, which changes its state, and count it by
+        version.
+
+        Returns the response, or the exception if there is none.
+        """
         response: Message | BaseException = request.sent.response_or_error()
         exchange = request.sent.exchange
         is_answered = isinstance(response, Message) and not any(error_codes(response))
@@ -225,6 +246,12 @@ class CoursePlayer:
         if request.producer is not None:
             request.producer.apply(response, self._stories[request.group].group_id)
         return response
+
+    def played(self, observations: list[MoveObservation]) -> PlayedCourse:
+        """What a second player has to follow: these observations, with the leaders, topic ids and member ids of this
+        broker."""
+        topic_ids = {} if self._topics is None else dict(self._topics.ids)
+        return PlayedCourse(observations, next_leaders(observations), topic_ids, dict(self._names.member_ids))
 
     def _count_unanswered(self) -> None:
         for request in self._pending.values():
@@ -240,7 +267,7 @@ class CoursePlayer:
 
     async def _describe_consumers(self) -> NormalisedFields:
         """The groups as ConsumerGroupDescribe returns them, if the members of the course speak its protocol."""
-        if not self._observes_consumers:
+        if not self._observes_consumers or self._is_deleting:
             return {}
         request = ConsumerGroupDescribeRequest(group_ids=[story.group_id for story in self._stories])
         try:
@@ -268,7 +295,7 @@ class CoursePlayer:
             return {"failure": str(failure)}
 
     def _take_groups(self, response: DescribeGroupsResponse | ExpectationFailed, new_member: str) -> NormalisedFields:
-        """The groups as observed.
+        """The state and members of each group in a DescribeGroups response, with names in place of ids.
 
         A member whose id has no name yet has joined with the move of this slot, and is named after it.
         """
@@ -296,3 +323,5 @@ class CoursePlayer:
                     if ids:
                         await leave_group(story, *(MemberIdentity(member_id=each) for each in ids))
                     await story.send(DeleteGroupsRequest(groups_names=[story.group_id]), DeleteGroupsResponse)
+                if self._topics is not None:
+                    await self._topics.delete_all()

@@ -25,6 +25,12 @@ It is the same in all courses, so that courses played side by side share one res
 """
 RESTARTING_COURSES: Final = 0.15
 """The share of the courses that have a restart."""
+SIZES: Final = (1, 2, 2, 2, 3, 3, 4)
+"""How many actors take part in a course of consumers: of a few, all have soon changed the protocol."""
+REGEXES: Final = 7
+"""How many regular expressions there are for subscriptions, no one included."""
+SHORT_SESSIONS: Final = 0.3
+"""The share of the courses of the consumer protocol without a restart whose session timeouts may expire."""
 
 
 class MoveKind(StrEnum):
@@ -51,6 +57,9 @@ class MoveKind(StrEnum):
     CONSUMER_FETCH = "fetch with a member epoch"
     CONSUMER_DESCRIBE = "describe by the consumer protocol"
     CROSS_OVER = "change of the protocol"
+    GROW_TOPIC = "growth of a topic"
+    CREATE_TOPIC = "creation of a topic"
+    DELETE_TOPIC = "deletion of a topic"
     RESTART = "restart of the brokers"
     WAIT = "wait"
 
@@ -76,28 +85,32 @@ WEIGHTS: Final = {
 }
 
 CONSUMER_WEIGHTS: Final = {
-    MoveKind.NEXT_OF_CONSUMER: 56,
+    MoveKind.NEXT_OF_CONSUMER: 62,
     MoveKind.CONSUMER_HEARTBEAT: 6,
-    MoveKind.CONSUMER_SUBSCRIPTION: 6,
-    MoveKind.CONSUMER_LEAVE: 6,
-    MoveKind.CONSUMER_FETCH: 3,
-    MoveKind.CONSUMER_DESCRIBE: 3,
-    MoveKind.CROSS_OVER: 12,
+    MoveKind.CONSUMER_SUBSCRIPTION: 8,
+    MoveKind.CONSUMER_LEAVE: 5,
+    MoveKind.CONSUMER_FETCH: 4,
+    MoveKind.CONSUMER_DESCRIBE: 4,
+    MoveKind.CROSS_OVER: 20,
+    MoveKind.GROW_TOPIC: 4,
+    MoveKind.CREATE_TOPIC: 1,
+    MoveKind.DELETE_TOPIC: 1,
     MoveKind.JOIN: 1,
     MoveKind.SYNC: 1,
     MoveKind.HEARTBEAT: 1,
     MoveKind.LEAVE: 1,
-    MoveKind.COMMIT: 2,
+    MoveKind.COMMIT: 6,
     MoveKind.FETCH: 2,
-    MoveKind.DESCRIBE: 1,
+    MoveKind.DESCRIBE: 2,
     MoveKind.LIST: 2,
-    MoveKind.DELETE_OFFSETS: 1,
+    MoveKind.DELETE_OFFSETS: 2,
     MoveKind.DELETE_GROUPS: 1,
     MoveKind.NEXT_OF_PRODUCER: 7,
-    MoveKind.COMMIT_IN_TRANSACTION: 2,
+    MoveKind.COMMIT_IN_TRANSACTION: 4,
     MoveKind.WAIT: 2,
 }
 """The moves of courses whose members speak the consumer protocol, and change to the classic one and back."""
+TOPIC_MOVES: Final = (MoveKind.GROW_TOPIC, MoveKind.CREATE_TOPIC, MoveKind.DELETE_TOPIC)
 INTERVAL_SLOTS: Final = 2.6
 """The assignment interval of half of these courses in slots. It ends between an observation and the next move."""
 
@@ -138,6 +151,10 @@ class CourseMove:
     by_instance_id: bool = False
     variant: int = 0
     """For requests of the consumer protocol: which subscription, mistake or way to leave it is."""
+    regex: int = 0
+    """The number of the regular expression in a subscription; 0 for none."""
+    members: int = ACTORS
+    """How many actors take part in the course."""
 
     def __str__(self) -> str:
         parts = [f"group {'AB'[self.group]}, actor {self.actor}: {self.kind}"]
@@ -149,6 +166,8 @@ class CourseMove:
             parts.append(f"assignor list {self.assignor_list}")
         if self.variant:
             parts.append(f"variant {self.variant}")
+        if self.regex:
+            parts.append(f"regular expression {self.regex}")
         if self.protocol_type != "consumer":
             parts.append(f"protocol type {self.protocol_type}")
         if self.also_leaving:
@@ -166,6 +185,13 @@ class RandomCourse:
     slot_ms: int
     assignment_interval_ms: int | None = None
     """The assignment interval of the groups, if the members speak the consumer protocol; otherwise None."""
+    consumer_session_timeout_ms: int | None = None
+    """The session timeout of the groups, if it may expire; otherwise None: that of the broker."""
+
+    @property
+    def is_of_consumers(self) -> bool:
+        """Whether the members speak the consumer protocol."""
+        return self.assignment_interval_ms is not None
 
     @property
     def restarts(self) -> bool:
@@ -189,23 +215,52 @@ def random_course(
     actors = _draw_actors(random, timing, can_expire=not restarts)
     weights = CONSUMER_WEIGHTS if of_consumers else WEIGHTS
     moves = [_draw_move(random, actors, weights) for _ in range(COURSE_LENGTH)]
-    if of_consumers:
-        moves = [_with_fixed_ids(random, move) for move in moves]
     if restarts:
         moves[RESTART_MOVE] = CourseMove(MoveKind.RESTART, 0, 0)
-    has_interval = random.random() < 0.5 and not restarts
-    interval_ms = round(INTERVAL_SLOTS * timing.slot_ms) if has_interval else 0
-    return RandomCourse(seed, actors, tuple(moves), timing.slot_ms, interval_ms if of_consumers else None)
+    course = RandomCourse(seed, actors, tuple(moves), timing.slot_ms)
+    return _of_consumers(random, course, timing) if of_consumers else course
 
 
-def _with_fixed_ids(random: Random, move: CourseMove) -> CourseMove:
-    """The move of a course in which members make their own ids: no request asks the broker for one.
+def _of_consumers(random: Random, course: RandomCourse, timing: CourseTiming) -> RandomCourse:
+    """Change a course to one of the consumer protocol: its members use this protocol, and half of them are static.
 
-    Most of these moves are about the first group, so that it migrates back and forth.
+    How long a restart takes is unknown: in a course with one nothing depends on the time that has passed.
     """
-    borrowed_from = None if move.borrowed_from == -1 else move.borrowed_from
-    group = move.group if random.random() < 0.4 else 0
-    return replace(move, borrowed_from=borrowed_from, group=group, variant=random.randrange(12))
+    size = random.choice(SIZES)
+    moves = tuple(_move_of_consumer(random, move, size) for move in course.moves)
+    has_interval, has_session = random.random() < 0.5, random.random() < SHORT_SESSIONS
+    session_ms = timing.consumer_session_timeout_ms if has_session else None
+    interval_ms = round(INTERVAL_SLOTS * timing.slot_ms) if has_interval else 0
+    if course.restarts:
+        kinds = dict.fromkeys(TOPIC_MOVES, MoveKind.WAIT)
+        moves = tuple(replace(each, kind=kinds.get(each.kind, each.kind), regex=0) for each in moves)
+        session_ms, interval_ms = None, 0
+    actors = tuple(
+        replace(each, instance_id=f"i{number}" if random.random() < 0.5 else None)
+        for number, each in enumerate(course.actors)
+    )
+    return replace(
+        course,
+        actors=actors,
+        moves=moves,
+        assignment_interval_ms=interval_ms,
+        consumer_session_timeout_ms=session_ms,
+    )
+
+
+def _move_of_consumer(random: Random, move: CourseMove, size: int) -> CourseMove:
+    """Draw the move of a course of the consumer protocol in place of this one; `size` is how many members take part.
+
+    Most moves are about the first group, so that it migrates back and forth.
+    """
+    return replace(
+        move,
+        actor=move.actor % size,
+        group=move.group if random.random() < 0.4 else 0,
+        variant=random.randrange(12),
+        regex=random.randrange(1, REGEXES) if random.random() < 0.25 else 0,
+        members=size,
+    )
 
 
 def _draw_actors(random: Random, timing: CourseTiming, *, can_expire: bool) -> tuple[CourseActor, ...]:

@@ -158,11 +158,12 @@ class CourseScene:
         return CourseRequest(sent, move.group, member)
 
     def _protocols(self, move: CourseMove, member: CourseMember) -> Mapping[str, bytes]:
-        """The assignors with the metadata of each that a JoinGroup of this member has."""
+        """The assignors in a JoinGroup of this member, each with its metadata."""
         return dict(ASSIGNOR_LISTS[move.assignor_list])
 
     def _assignments(self, number: int, members: Sequence[CourseMember]) -> dict[str, bytes]:
-        """The assignments that a SyncGroup has, by member id: bytes that no coordinator has to understand."""
+        """The assignments in the leader's SyncGroup, by member id: bytes which a coordinator passes on without decoding
+        them."""
         return {each.client.id: f"{number} for {each.client.name}".encode() for each in members}
 
     def _leaving(

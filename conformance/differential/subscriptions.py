@@ -11,7 +11,7 @@ BOTH = subscription_of(FOO_TOPIC, BAR_TOPIC)
 
 
 def with_version(subscription: bytes, version: int) -> bytes:
-    """The subscription with another version in its first bytes, and otherwise unchanged."""
+    """An encoded subscription whose version, its first two bytes, is replaced by another; the rest is unchanged."""
     return struct.pack(">h", version) + subscription[2:]
 
 

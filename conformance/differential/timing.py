@@ -30,6 +30,7 @@ FIRST_TIMEOUT, LAST_TIMEOUT = 0.33, 0.93
 """The shares of a slot between which timeouts expire: after its observation, and before the next move."""
 
 SESSION_ENDS: Final = (0.86, 0.88)
+CONSUMER_SESSION_END: Final = 0.84
 REBALANCE_ENDS: Final = (0.90, 0.92)
 """The shares of a slot at which the short rebalance timeouts end.
 
@@ -40,6 +41,11 @@ SLOTS_BETWEEN_TIMEOUTS: Final = 2
 
 UNREACHED_TIMEOUT_MS: Final = 300_000
 """A timeout so long that no course reaches it. It is shorter only if the broker allows no longer one."""
+
+REGEX_REFRESH_MS: Final = 10_000
+"""How long after the last search for the topics of regular expressions a heartbeat may cause the next one, in Kafka."""
+LAST_REFRESH: Final = 0.8
+"""The share of a slot by which that time must have passed: it begins when a search ends, a while after a move."""
 
 MIN_GROUP_SIZE: Final = 2
 MIN_CLEANUP_INTERVAL_MS: Final = 60_000
@@ -52,10 +58,17 @@ COMPARED_SETTINGS: Final = (
     "offset.metadata.max.bytes",
     "group.consumer.max.size",
     "group.consumer.migration.policy",
+    "group.consumer.min.session.timeout.ms",
+    "group.consumer.min.heartbeat.interval.ms",
 )
 """The settings on which the responses in a course depend."""
 
-TIMING_SETTINGS: Final = (*COMPARED_SETTINGS[:4], "offsets.retention.check.interval.ms")
+TIMING_SETTINGS: Final = (
+    *COMPARED_SETTINGS[:4],
+    "offsets.retention.check.interval.ms",
+    "group.consumer.min.session.timeout.ms",
+    "group.consumer.min.heartbeat.interval.ms",
+)
 """The settings on which the timing of a course depends."""
 
 
@@ -72,6 +85,9 @@ class CourseTiming:
     rebalance_timeouts_ms: tuple[int, ...]
     unreached_timeout_ms: int = UNREACHED_TIMEOUT_MS
     initial_delay_ms: int = 0
+    consumer_session_timeout_ms: int | None = None
+    """The session timeout of groups of the consumer protocol that may expire; None if the broker allows none so
+    short."""
 
     @property
     def duration_ms(self) -> int:
@@ -80,7 +96,8 @@ class CourseTiming:
 
     def durations_ms(self) -> tuple[int, ...]:
         """All durations that may expire within a course, in milliseconds."""
-        return (*self.session_timeouts_ms, *self.rebalance_timeouts_ms, self.initial_delay_ms)
+        timeouts = *self.session_timeouts_ms, *self.rebalance_timeouts_ms, self.consumer_session_timeout_ms or 0
+        return (*timeouts, self.initial_delay_ms)
 
 
 def check_same_settings(one: Mapping[str, str], other: Mapping[str, str]) -> None:
@@ -126,7 +143,28 @@ def _timing(values: Mapping[str, int], slot_ms: int) -> CourseTiming:
     sessions = _timeouts(max(SHORTEST_SESSION_SLOTS, needed), SESSION_ENDS, slot_ms)
     rebalances = _timeouts(SHORTEST_REBALANCE_SLOTS, REBALANCE_ENDS, slot_ms)
     unreached_ms = min(UNREACHED_TIMEOUT_MS, values["group.max.session.timeout.ms"])
-    return CourseTiming(slot_ms, sessions, rebalances, unreached_ms, values["group.initial.rebalance.delay.ms"])
+    return CourseTiming(
+        slot_ms,
+        sessions,
+        rebalances,
+        unreached_ms,
+        values["group.initial.rebalance.delay.ms"],
+        _consumer_session_timeout(values, slot_ms),
+    )
+
+
+def _consumer_session_timeout(values: Mapping[str, int], slot_ms: int) -> int | None:
+    """A session timeout for members of the consumer protocol, longer than the shortest heartbeat interval that is
+    allowed.
+
+    None if the broker's limits are too high for one that expires within a course.
+    """
+    (session_ms,) = _timeouts(SHORTEST_SESSION_SLOTS, [CONSUMER_SESSION_END], slot_ms)
+    is_possible = (
+        values["group.consumer.min.session.timeout.ms"] <= session_ms
+        and values["group.consumer.min.heartbeat.interval.ms"] < session_ms
+    )
+    return session_ms if is_possible else None
 
 
 def _timeouts(slots: int, ends: Iterable[float], slot_ms: int) -> tuple[int, ...]:
@@ -134,10 +172,8 @@ def _timeouts(slots: int, ends: Iterable[float], slot_ms: int) -> tuple[int, ...
 
 
 def ends_near_a_move(timing: CourseTiming) -> Iterable[int]:
-    """The sums of timeouts that end too near a move or an observation.
-
-    They are in milliseconds after the move that starts them.
-    """
+    """Sums of timeouts, in milliseconds after the move that starts them, which end too near another move or an
+    observation."""
     durations = [duration_ms for duration_ms in timing.durations_ms() if duration_ms > 0]
     sums, newest = {0}, {0}
     while newest:
@@ -148,6 +184,8 @@ def ends_near_a_move(timing: CourseTiming) -> Iterable[int]:
             if end_ms + duration_ms <= timing.duration_ms
         } - sums
         sums |= newest
+    if not FIRST_TIMEOUT <= REGEX_REFRESH_MS % timing.slot_ms / timing.slot_ms <= LAST_REFRESH:
+        yield REGEX_REFRESH_MS
     for end_ms in sorted(sums - {0}):
         if not FIRST_TIMEOUT <= end_ms % timing.slot_ms / timing.slot_ms <= LAST_TIMEOUT:
             yield end_ms

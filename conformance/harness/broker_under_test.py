@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
-from regroup.conformance.harness.connection import AnyResponse, response_as
+from regroup.conformance.harness.message_types import AnyResponse, response_as
 from regroup.protocol.apis import APIS
 from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.errors import ErrorCode as E
@@ -234,7 +234,8 @@ class ConformanceTarget:
         return {config.name: config.value for config in configs if config.value is not None}
 
     async def _create_topics(self, connection: ClientConnection) -> None:
-        """Create the topics. Some brokers have no CreateTopics, but create the topics that Metadata names."""
+        """Create the topics that stories use. Some brokers have no CreateTopics, but create the topics that Metadata
+        names."""
         if "CreateTopics" in self.versions:
             topics = [
                 CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in TOPICS.items()

@@ -40,7 +40,7 @@ class SettingChoice:
         return " or ".join(self.words)
 
     def nearest(self, value: str) -> str:
-        """The value itself if it is one of the words, or else the first of them."""
+        """The value itself if a story can run with it, or else the first of the words with which it can."""
         return value if value.lower() in self.words else self.words[0]
 
 
@@ -119,7 +119,10 @@ def case(
 def unmet_requirements(
     settings: Mapping[str, str], required: Mapping[str, SettingRequirement]
 ) -> Iterator[tuple[str, Remedy]]:
-    """For each requirement that the broker's settings do not meet, what the setting is and must be, and a Remedy."""
+    """Yield each requirement of a story that the broker's settings do not meet.
+
+    The text says what the setting is and what it must be; the Remedy sets it so.
+    """
     for name, bounds in required.items():
         value = settings.get(name, KAFKA_DEFAULTS[name])
         if (nearest := bounds.nearest(value)) != value:

@@ -5,6 +5,7 @@ expect_answer(await group.join("m1"), epoch=2, assignment={SIX_TOPIC: [0, 1, 2, 
 expect_answer(await group.beat("m1", 2), epoch=2, assignment=None)
 """
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypedDict, Unpack
@@ -108,22 +109,30 @@ class HeartbeatFields(TypedDict, total=False):
 
 
 class ConsumerProtocolGroup:
-    """The group of a story. `epoch` is the group epoch in the state from which the story starts."""
+    """The group of the consumer protocol with which a story works. It sends the requests of members, by their member
+    ids.
 
-    def __init__(self, story: StoryContext) -> None:
+    `epoch` is the group epoch in the state from which the story starts.
+    """
+
+    def __init__(self, story: StoryContext, topic_ids: dict[str, bytes] | None = None) -> None:
         self.story = story
         self.epoch = 0
-        self._topic_ids = dict(story.target.topic_ids)
+        self._own_topic_ids: dict[str, bytes] = {}
+        self._topic_ids = ChainMap[str, bytes](self._own_topic_ids, {**story.target.topic_ids})
+        if topic_ids is not None:
+            self._topic_ids.maps.append(topic_ids)
 
     @classmethod
-    async def begin(cls, story: StoryContext, **configs: int) -> Self:
-        """Make the group's settings, by default without an assignment interval; the group itself does not exist yet.
+    async def begin(cls, story: StoryContext, topic_ids: dict[str, bytes] | None = None, **configs: int) -> Self:
+        """Make an object for the story's group and set the dynamic configs of the group, which has no members yet.
 
-        Settings are named without `consumer.`, with underscores. Raises VersionNotOffered if the broker does not have
-        the protocol.
+        `configs` are named without `consumer.`, with underscores. Unless they have an assignment interval, it is set to
+        0. `topic_ids` are the ids of further topics by name; topics may be added to it later. Raises VersionNotOffered
+        if the broker does not have the protocol.
         """
         story.target.version_for(ConsumerGroupHeartbeatRequest(group_id="", member_id="", member_epoch=0))
-        group = cls(story)
+        group = cls(story, topic_ids)
         interval = "assignment_interval_ms"
         if interval not in configs and story.target.settings.get(f"group.{ASSIGNMENT_INTERVAL}") != "0":
             await group._try_without_interval()
@@ -132,7 +141,7 @@ class ConsumerProtocolGroup:
         return group
 
     async def _try_without_interval(self) -> None:
-        """Turn the assignment interval off, where the broker has one."""
+        """Set the group's assignment interval to 0, if the broker has IncrementalAlterConfigs."""
         if "IncrementalAlterConfigs" in self.story.target.versions:
             await self.alter_configs({ASSIGNMENT_INTERVAL: "0"})
             await self.story.sleep(APPLY_PAUSE_S)
@@ -171,7 +180,7 @@ class ConsumerProtocolGroup:
         return self.named(await self.send_beat(member_id, epoch, owned=owned, **fields))
 
     def named(self, response: ConsumerGroupHeartbeatResponse) -> HeartbeatAnswer:
-        """The response with its assignment by topic name."""
+        """The response as a HeartbeatAnswer, whose assignment has topic names in place of topic ids."""
         given = None if response.assignment is None else response.assignment.topic_partitions
         return HeartbeatAnswer(response, None if given is None else self._by_name(given))
 
@@ -206,7 +215,11 @@ class ConsumerProtocolGroup:
         )
 
     async def join(self, member_id: str, *topics: str, **fields: Unpack[HeartbeatFields]) -> HeartbeatAnswer:
-        """Send a ConsumerGroupHeartbeat with epoch 0, by default subscribed to the topic of six partitions."""
+        """Send a ConsumerGroupHeartbeat with epoch 0 for this member; without `topics` it subscribes to the topic of
+        six partitions.
+
+        `fields` are further fields of the request. Returns the answer, which may be an error.
+        """
         complete: HeartbeatFields = {
             "rebalance_timeout_ms": REBALANCE_TIMEOUT_MS,
             "names": topics or (SIX_TOPIC,),
@@ -215,7 +228,7 @@ class ConsumerProtocolGroup:
         return await self.beat(member_id, 0, owned=NOTHING, **complete)
 
     async def leave(self, member_id: str) -> None:
-        """Leave with epoch -1, and expect that the broker accepts it."""
+        """Let a member leave the group by a heartbeat with epoch -1, and expect that the broker accepts it."""
         expect_answer(await self.beat(member_id, -1))
 
     def _reported(self, owned: PartitionsByTopic) -> list[ConsumerGroupTopicPartitions]:
@@ -319,7 +332,7 @@ class ConsumerProtocolGroup:
         return topic
 
     async def grow_topic(self, topic: str, partitions: int) -> None:
-        """Give a topic more partitions."""
+        """Raise the number of partitions of a topic to `partitions` by CreatePartitions."""
         grown = CreatePartitionsTopic(name=topic, count=partitions)
         request = CreatePartitionsRequest(topics=[grown], timeout_ms=30_000)
         expect((await self.story.send(request, CreatePartitionsResponse)).results[0], error=E.NONE)
@@ -338,7 +351,7 @@ class ConsumerProtocolGroup:
             response = await self.story.send(request, MetadataResponse, version=METADATA_VERSION, sender="observer")
             expect_equal(f"partitions of {topic}", partitions, len(response.topics[0].partitions))
             if partitions:
-                self._topic_ids[topic] = response.topics[0].topic_id
+                self._own_topic_ids[topic] = response.topics[0].topic_id
 
         await self.story.wait_until(check)
         await self.story.sleep(APPLY_PAUSE_S)

@@ -44,14 +44,15 @@ FULL_GROUPS: dict[str, SettingRequirement] = {"group.consumer.max.size": Setting
 
 
 async def group_of_one(story: StoryContext, **fields: Unpack[HeartbeatFields]) -> ConsumerProtocolGroup:
-    """Make a group whose only member, m1, is STABLE and owns everything."""
+    """Make a group whose only member, m1, is STABLE and is assigned every partition. `fields` are those of m1's
+    heartbeat."""
     group = await ConsumerProtocolGroup.begin(story)
     await add_first(group, **fields)
     return group
 
 
 async def add_first(group: ConsumerProtocolGroup, **fields: Unpack[HeartbeatFields]) -> None:
-    """Let m1 join as the first member."""
+    """Let m1 join a group without members, and expect that it is assigned every partition; sets the group's `epoch`."""
     answer = await group.join("m1", **fields)
     expect_answer(answer, assignment=ALL)
     group.epoch = answer.response.member_epoch
@@ -75,13 +76,16 @@ async def two_joined(story: StoryContext, **fields: Unpack[HeartbeatFields]) -> 
 
 
 async def add_second(group: ConsumerProtocolGroup, **fields: Unpack[HeartbeatFields]) -> None:
-    """Let m2 join: it has the next epoch and nothing."""
+    """Let m2 join the group of m1: the group epoch grows by one, and m2 is assigned no partition yet.
+
+    `fields` are those of m2's heartbeat.
+    """
     expect_answer(await group.join("m2", **fields), epoch=group.epoch + 1, assignment=NOTHING)
     group.epoch += 1
 
 
 async def revoking(story: StoryContext) -> ConsumerProtocolGroup:
-    """Make a group as `two_joined` does, in which m1 has heard that it keeps the lower half only."""
+    """Make a group as `two_joined` does, in which a heartbeat response has asked m1 to keep only the lower half."""
     group = await two_joined(story)
     expect_answer(await group.beat("m1", group.epoch - 1), epoch=group.epoch - 1, assignment=LOW)
     return group
@@ -95,7 +99,7 @@ async def settled(story: StoryContext) -> ConsumerProtocolGroup:
 
 
 async def settle(group: ConsumerProtocolGroup, **fields: Unpack[HeartbeatFields]) -> None:
-    """Let m1 release the upper half, and m2 receive it. `fields` are those of m2's heartbeat."""
+    """Let m1, which was asked to, release the upper half, and m2 receive it. `fields` are those of m2's heartbeat."""
     expect_answer(await group.beat("m1", group.epoch - 1, owned=LOW), epoch=group.epoch)
     expect_answer(await group.beat("m2", group.epoch, **fields), epoch=group.epoch, assignment=HIGH)
 
@@ -125,5 +129,5 @@ async def full_group(story: StoryContext) -> tuple[ConsumerProtocolGroup, int]:
 
 
 def six(*numbers: int) -> dict[str, list[int]]:
-    """These partitions of the topic with six."""
+    """The topic of six partitions with these partition numbers, as partitions by topic."""
     return {SIX_TOPIC: [*numbers]}

@@ -18,7 +18,7 @@ TIMER_TOLERANCE_S = 4.0
 
 
 class ExpectationFailed(Exception):
-    """Raised if the broker does not do what Kafka does; the text says what was expected and what it did."""
+    """Raised if the broker does not behave as Kafka does; the text says what was expected and what was found."""
 
 
 class NotObservable(Exception):
@@ -33,7 +33,7 @@ class NotObservable(Exception):
 
 
 def expect_equal(what: str, expected: object, actual: object) -> None:
-    """Check that both values are equal."""
+    """Check that both values are equal; raises ExpectationFailed, whose text names the value by `what`."""
     if actual != expected:
         raise ExpectationFailed(f"{what}: expected {expected!r}, got {actual!r}")
 

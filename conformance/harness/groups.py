@@ -17,7 +17,7 @@ MEMBER_NAMES = ("anna", "ben", "carla", "dora", "emil", "frida", "gustav", "hann
 
 
 class SingleMemberOptions(MemberOptions, total=False):
-    """Options of the only member of a group."""
+    """The options that a story can set for the only member of a group."""
 
     instance_id: str | None
     protocol_type: str
@@ -76,9 +76,9 @@ async def stable_group(
 async def preparing_group(
     story: StoryContext, *, rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
 ) -> tuple[ConformanceMember, ConformanceMember, ConformanceMember, SentRequest[JoinGroupResponse]]:
-    """Make a group in PreparingRebalance after generation 2.
+    """Make a group in PreparingRebalance after generation 2, and return Anna, Ben, Carla and Carla's pending JoinGroup.
 
-    Anna and Ben have to rejoin; Carla's JoinGroup, the last value, is pending.
+    Anna and Ben are in the group, and have to rejoin.
     """
     anna, ben = await stable_group(story, rebalance_timeout_ms=rebalance_timeout_ms)
     carla = ConformanceMember(story, "carla", rebalance_timeout_ms=rebalance_timeout_ms)
@@ -90,14 +90,16 @@ async def preparing_group(
 async def pending_join_member(
     story: StoryContext, name: str, *, session_timeout_ms: int = USUAL_SESSION_TIMEOUT
 ) -> ConformanceMember:
-    """Make a dynamic member that has its member id, and has not sent a JoinGroup with it."""
+    """Make a dynamic member of the story's group that has got its member id (KIP-394) and has not sent a JoinGroup with
+    it."""
     member = ConformanceMember(story, name, session_timeout_ms=session_timeout_ms)
     await member.obtain_member_id()
     return member
 
 
 async def add_member(leader: ConformanceMember, member: ConformanceMember) -> None:
-    """Let a member join the leader's group: it is in CompletingRebalance afterwards, with the next generation."""
+    """Let a member join the leader's group: the group is in CompletingRebalance afterwards, with the next
+    generation."""
     join = await member.start_rebalance()
     await leader.join_group()
     await join

@@ -108,7 +108,7 @@ class ConformanceMember:
     def join_group_request(
         self, *, member_id: str | None = None, protocols: AssignorMetadata | None = None
     ) -> JoinGroupRequest:
-        """The JoinGroup that `join_group` sends."""
+        """The JoinGroup request that `join_group` sends; the arguments replace the member's own id and protocols."""
         return JoinGroupRequest(
             group_id=self.story.group_id,
             session_timeout_ms=self.session_timeout_ms,
@@ -280,7 +280,7 @@ async def sync_all(leader: ConformanceMember, *followers: ConformanceMember) -> 
 
 
 def assignment_of(member: ConformanceMember) -> bytes:
-    """The assignment that `sync_all` gives a member: bytes that no coordinator has to understand."""
+    """The assignment that `sync_all` gives this member: bytes which a coordinator passes on without decoding them."""
     return f"assignment of {member.name}".encode()
 
 

@@ -43,7 +43,7 @@ def classic_assignment(partitions: PartitionsByTopic, user_data: bytes | None = 
 
 
 def partitions_of(response: SyncGroupResponse) -> PartitionsByTopic:
-    """The partitions in a SyncGroup response."""
+    """The partitions that a SyncGroup response assigns, by topic."""
     named: dict[str, list[int]] = {}
     for topic, number in assigned_partitions(response.assignment):
         named.setdefault(topic, []).append(number)
@@ -81,7 +81,8 @@ async def mixed_group(story: StoryContext, **options: Any) -> tuple[ConsumerProt
 
 
 async def handed_over(story: StoryContext, **options: Any) -> tuple[ConsumerProtocolGroup, ConformanceMember]:
-    """Make a group as `mixed_group` does; Carla has joined again, owning nothing, and has the lower half."""
+    """Make a group as `mixed_group` does, in which Carla has joined again as owner of nothing, and got the lower
+    half."""
     group, carla = await mixed_group(story, **options)
     expect(await carla.join_group(), error=E.NONE, generation_id=group.epoch)
     response = await carla.sync_group()

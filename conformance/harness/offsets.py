@@ -6,7 +6,6 @@ from functools import partial
 from typing import Self
 
 from regroup.conformance.harness.broker_under_test import RETRIABLE_ERRORS, UNKNOWN_TOPIC_ID, ConformanceTarget
-from regroup.conformance.harness.connection import AnyResponse
 from regroup.conformance.harness.expect import (
     FetchedOffset,
     NotObservable,
@@ -17,6 +16,7 @@ from regroup.conformance.harness.expect import (
     fetched_offsets,
 )
 from regroup.conformance.harness.member import ConformanceMember, offset_commit_topics
+from regroup.conformance.harness.message_types import AnyResponse
 from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.routes import TRANSACTION_KEY
 from regroup.conformance.harness.sent_request import SentRequest
@@ -138,7 +138,7 @@ async def expect_committed(story: StoryContext, partition: PartitionKey, offset:
 
 
 def delete_offsets(story: StoryContext, *partitions: PartitionKey) -> SentRequest[OffsetDeleteResponse]:
-    """Send one OffsetDelete."""
+    """Send one OffsetDelete for these partitions of the story's group."""
     topics = [
         OffsetDeleteRequestTopic(
             name=name, partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers]
@@ -150,7 +150,7 @@ def delete_offsets(story: StoryContext, *partitions: PartitionKey) -> SentReques
 
 @dataclass(eq=False)
 class TransactionalProducer:
-    """A transactional producer that commits offsets of groups."""
+    """A producer with a transactional id, which commits offsets of groups in its transactions."""
 
     story: StoryContext
     name: str
@@ -226,9 +226,10 @@ class TransactionalProducer:
         return self.story.send(request, TxnOffsetCommitResponse, version=version, sender=self.name)
 
     async def send_offsets(self, offsets: Mapping[PartitionKey, int], *, group_id: str | None = None) -> None:
-        """Commit offsets without a member, and expect that every partition succeeds.
+        """Send a TxnOffsetCommit without a member, by default for the story's group; expects that every partition
+        succeeds.
 
-        It waits until an earlier transaction has ended.
+        An earlier transaction of the producer may still be ending: the request is sent again until it has ended.
         """
 
         async def send() -> None:
@@ -237,7 +238,8 @@ class TransactionalProducer:
         await self.story.wait_until(send)
 
     async def end_transaction(self, *, committed: bool) -> None:
-        """Commit or abort the transaction."""
+        """Send EndTxn, which commits the transaction or, with `committed=False`, aborts it; expects that it
+        succeeds."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.id,

@@ -23,7 +23,7 @@ class Remedy:
 
     @classmethod
     def all_of(cls, remedies: Iterable[Self]) -> Self:
-        """One remedy with everything in these. Of two values for one setting, the last one counts."""
+        """One remedy that joins all of these. If two of them set the same setting, the value of the last one counts."""
         settings: dict[str, str] = {}
         options: dict[str, None] = {}
         brokers = 1

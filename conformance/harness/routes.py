@@ -3,8 +3,8 @@
 import asyncio
 
 from regroup.conformance.harness.broker_under_test import RETRIABLE_ERRORS, BrokerAddress, ConformanceTarget
-from regroup.conformance.harness.connection import response_as
 from regroup.conformance.harness.expect import NotObservable
+from regroup.conformance.harness.message_types import response_as
 from regroup.conformance.harness.remedy import CLUSTER_NEEDED
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.message import Message
@@ -26,7 +26,10 @@ FIND_COORDINATOR_TIMEOUT_S = 20.0
 
 
 class CoordinatorRoutes:
-    """The coordinators of groups and transactions, each found once. A single broker gets every request."""
+    """The addresses of the coordinators of groups and transactions, each asked for once and kept.
+
+    A broker that is not part of a cluster gets every request.
+    """
 
     def __init__(self, target: ConformanceTarget) -> None:
         self._target = target

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, Self
 
-from regroup.conformance.harness.connection import AnyResponse, api_name, response_as
 from regroup.conformance.harness.expect import ExpectationFailed, expect_true
+from regroup.conformance.harness.message_types import AnyResponse, api_name, response_as
 from regroup.protocol.client import ConnectionLost
 from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
@@ -76,9 +76,10 @@ class SentRequest(Generic[AnyResponse]):
         return None if self._task.exception() else response_as(self._response_type, self._task.result())
 
     async def expect_pending(self) -> Self:
-        """Expect that the response is not there yet. The broker has received the request when this returns.
+        """Expect that the broker has received the request and has not responded yet; raises ExpectationFailed
+        otherwise.
 
-        Raises ExpectationFailed otherwise.
+        Returns this request.
         """
         await asyncio.wait([self._task], timeout=PENDING_CHECK_S)
         await self._observe()
@@ -91,7 +92,7 @@ class SentRequest(Generic[AnyResponse]):
 
     @property
     def is_done(self) -> bool:
-        """Whether the response is there, or the request has failed."""
+        """Whether the response has arrived, or the request has failed without one."""
         return self._task.done()
 
     @property

@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any
 
 from regroup.conformance.harness.broker_under_test import BAR_TOPIC, BrokerAddress, ConformanceTarget, VersionNotOffered
-from regroup.conformance.harness.connection import AnyResponse, response_as
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable, expect, expect_true
+from regroup.conformance.harness.message_types import AnyResponse, response_as
 from regroup.conformance.harness.remedy import RESTART_NEEDED, Remedy
 from regroup.conformance.harness.routes import CoordinatorRoutes
 from regroup.conformance.harness.sent_request import RESPONSE_TIMEOUT_S, SentRequest, StoryExchange
@@ -164,7 +164,10 @@ class StoryContext:
         await asyncio.sleep(seconds)
 
     async def wait_until(self, check: Callable[[], Awaitable[None]], timeout_s: float | None = None) -> None:
-        """Repeat a check until it does not raise ExpectationFailed. After the timeout, its last exception is raised."""
+        """Call `check` again and again until it does not raise ExpectationFailed.
+
+        When the timeout is over, the last ExpectationFailed is raised.
+        """
         timeout_s = self.response_timeout_s if timeout_s is None else timeout_s
         deadline_s = self.elapsed_s() + timeout_s
         while True:

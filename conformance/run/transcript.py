@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from regroup.conformance.harness.connection import api_name
+from regroup.conformance.harness.message_types import api_name
 from regroup.conformance.harness.sent_request import StoryExchange
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message

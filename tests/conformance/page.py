@@ -20,12 +20,13 @@ deletions. Some sessions and rebalances time out; in some courses the brokers ar
 responses are compared, both groups as DescribeGroups returns them, and all their offsets, with and without those of
 open transactions. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues.
 
-In every second course the members speak the consumer protocol, with and without an assignment interval, change to the
-classic one and back, so that their groups migrate, and commit and fetch offsets with member epochs; the groups are
-compared as ConsumerGroupDescribe returns them, too. These members make their own ids, which are the same on both
-brokers, and so are the topic ids, since assignors take members and topics in the order of their ids. Topics do not
-change in these courses, their session timeouts do not expire, and their only regular expressions are invalid ones: that
-is what the stories are for.
+In three of four courses the members speak the consumer protocol, with and without an assignment interval. One after
+the other changes to the classic protocol, under the same member id or as a new process, until the whole group has
+migrated, and then back. Half of the members are static: they leave for a while or crash, and come back under another
+id. They subscribe by names and by regular expressions, to topics that grow, appear and are deleted meanwhile, and
+commit and fetch offsets with their member epochs and with those before. With settings that allow it, some sessions
+expire. The groups are compared as ConsumerGroupDescribe returns them, too. The emulator gives topics and members the
+same ids as Kafka, since assignors take both in the order of their ids.
 
 Timeouts never expire near a move. A course with a difference is nevertheless played again: what differs in every
 attempt is a difference, the rest counts as races (a difference that shows only now and then would hide among them).
@@ -43,6 +44,15 @@ def render_page(
     lines += ["## Behaviours", "", "`–`: not observable; the reasons are at the end of the page.", ""]
     lines += [*_behaviours(reports), "", *_failures(reports), *_corrections(), *_reasons(reports)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def with_random_courses(page: str, comparisons: Sequence[CourseComparison]) -> str:
+    """The page with another section of random courses, and otherwise unchanged."""
+    before, heading, rest = page.partition("## Random courses\n")
+    _, following, after = rest.partition("## Behaviours\n")
+    assert heading, "the page has no section of random courses"
+    assert following, "the page has no section after that of random courses"
+    return before + "\n".join(_comparisons(comparisons)) + "\n" + following + after
 
 
 def _totals(reports: Sequence[ConformanceReport]) -> Iterator[str]:

@@ -53,6 +53,9 @@ RANDOM_COURSE_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "3",
+    "group.consumer.max.size": "3",
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
 }
 """Settings for random courses: less room than members, short sessions, and no initial delay."""
 

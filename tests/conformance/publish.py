@@ -2,6 +2,7 @@
 
 python -m tests.conformance.publish docs/conformance.md            # an hour: one story takes five minutes
 python -m tests.conformance.publish --only kafka --only regroup --reports FOLDER /tmp/page.md
+python -m tests.conformance.publish docs/conformance.md --parts FOLDER/*.json   # only the section of random courses
 """
 
 import argparse
@@ -12,12 +13,13 @@ from pathlib import Path
 import msgspec
 
 from regroup.cli.serve.log import configure_log
-from regroup.conformance.differential.comparison import CourseComparison
+from regroup.conformance.differential.comparison import CourseComparison, merge
 from regroup.conformance.run.report import ConformanceReport, encode_report
 from regroup.conformance.run.runner import StoryOutcome
 from tests.conformance.columns import COLUMNS, report_on
+from tests.conformance.course_runs import CoursePlan
 from tests.conformance.full_run import COURSES, DEFAULT_COURSES, UNAVAILABLE, is_complete, print_comparisons
-from tests.conformance.page import render_page
+from tests.conformance.page import render_page, with_random_courses
 
 INTRODUCTION = """
 # Conformance
@@ -56,13 +58,29 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=(*COLUMNS, COURSES), help="only this part; may be repeated")
     parser.add_argument("--none", action="store_true", help="run nothing, and write the page from kept reports")
     parser.add_argument("--courses", type=int, default=DEFAULT_COURSES, metavar="N", help="random courses")
+    parser.add_argument(
+        "--parts", nargs="+", type=Path, metavar="FILE", help="only put random courses that were kept into the page"
+    )
     parser.add_argument("--reports", type=Path, metavar="FOLDER", help="keep the reports there, and use those there")
     arguments = parser.parse_args()
     configure_log("error", "text")
+    if arguments.parts:
+        page = arguments.page.read_text("utf-8")
+        arguments.page.write_text(with_random_courses(page, merged_parts(arguments.parts)), encoding="utf-8")
+        return 0
     reports = {name: report for name in COLUMNS if (report := _new_or_kept_report(name, arguments)) is not None}
     comparisons = _new_or_kept_comparisons(arguments)
     arguments.page.write_text(render_page([*reports.values()], comparisons, INTRODUCTION), encoding="utf-8")
     return 0 if is_conformant(reports, comparisons) else 1
+
+
+def merged_parts(files: Iterable[Path]) -> list[CourseComparison]:
+    """The comparisons in several files, those with the same settings as one."""
+    parts: dict[tuple[str, ...], list[CourseComparison]] = {}
+    for file in files:
+        for each in msgspec.json.decode(file.read_bytes(), type=list[CourseComparison]):
+            parts.setdefault(tuple(each.settings.values()), []).append(each)
+    return [merge(each) for each in parts.values()]
 
 
 def _is_left_out(name: str, arguments: argparse.Namespace) -> bool:
@@ -74,7 +92,7 @@ def _new_or_kept_comparisons(arguments: argparse.Namespace) -> list[CourseCompar
     if _is_left_out(COURSES, arguments):
         return msgspec.json.decode(file.read_bytes(), type=list[CourseComparison]) if file and file.exists() else []
     try:
-        return print_comparisons(arguments.courses, file)
+        return print_comparisons(CoursePlan(arguments.courses), file)
     except UNAVAILABLE as reason:
         print(f"{COURSES}: {reason}", file=sys.stderr)
         return []

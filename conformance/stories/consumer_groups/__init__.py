@@ -18,6 +18,7 @@ for area in (
     "admin",
     "upgrade",
     "classic_members",
+    "crossing",
     "failover",
 ):
     import_module(f"regroup.conformance.stories.consumer_groups.{area}")

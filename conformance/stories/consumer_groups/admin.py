@@ -93,7 +93,8 @@ async def describe_classic_group(story: StoryContext) -> None:
     """ConsumerGroupDescribe does not find a classic group."""
     group = await ConsumerProtocolGroup.begin(story)
     await stable_group_of_one(story)
-    expect(await group.describe(), error=E.GROUP_ID_NOT_FOUND)
+    described = await group.describe()
+    expect(described, error=E.GROUP_ID_NOT_FOUND, error_message=f"Group {story.group_id} is not a consumer group.")
 
 
 @case("cg.desc.missing", 1, required_settings=ORDINARY)

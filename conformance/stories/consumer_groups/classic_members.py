@@ -25,7 +25,7 @@ SHORT_REBALANCE_MS = 1_500
 
 @case("cg.cm.join-new", 1, required_settings=ORDINARY)
 async def classic_member_joins_consumer_group(story: StoryContext) -> None:
-    """A classic member that joins is answered at once: its generation is its epoch, and nobody leads."""
+    """A classic member that joins is answered at once: its generation is its epoch, and there is no leader."""
     group = await group_of_one(story)
     carla = ConformanceMember(story, "carla", protocols=owning())
     expect(await carla.join_group(), error=E.MEMBER_ID_REQUIRED)
@@ -299,7 +299,7 @@ async def classic_members_do_not_vote(story: StoryContext) -> None:
 
 @case("cg.cm.empty-group-requests", 3, required_settings=ORDINARY)
 async def classic_requests_to_empty_group(story: StoryContext) -> None:
-    """In an Empty consumer group nobody is known to SyncGroup and Heartbeat."""
+    """In an Empty consumer group SyncGroup and Heartbeat know no member."""
     group = await group_of_one(story)
     await group.leave("m1")
     carla = ConformanceMember(story, "carla")

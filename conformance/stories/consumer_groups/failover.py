@@ -33,7 +33,7 @@ async def hand_over_across_failover(story: StoryContext) -> None:
 
 @case("cg.fail.session-timers-start-again", 1, required_settings=SHORT_SESSIONS, needs_restart=True)
 async def sessions_after_failover(story: StoryContext) -> None:
-    """Sessions begin anew after a failover: a silent member is removed one session timeout later."""
+    """Sessions start again after a failover: a silent member is removed one session timeout later."""
     group = await with_short_session(story)
     await add_first(group)
     await story.restart_coordinator()
@@ -42,7 +42,7 @@ async def sessions_after_failover(story: StoryContext) -> None:
 
 @case("cg.fail.rebalance-timer-starts-again", 1, required_settings=ORDINARY, needs_restart=True)
 async def rebalance_timeout_after_failover(story: StoryContext) -> None:
-    """The rebalance timeout of a member that has to release partitions begins anew after a failover."""
+    """The rebalance timeout of a member that has to release partitions starts again after a failover."""
     group = await ConsumerProtocolGroup.begin(story)
     await add_first(group, rebalance_timeout_ms=SHORT_SESSION_MS)
     await add_second(group)

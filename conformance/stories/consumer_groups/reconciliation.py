@@ -21,7 +21,7 @@ async def group_with_two_topics(story: StoryContext) -> ConsumerProtocolGroup:
 
 @case("cg.rec.revoke-told", 2, required_settings=ORDINARY)
 async def member_has_to_revoke(story: StoryContext) -> None:
-    """A member that has to release partitions hears what it keeps; its epoch does not move."""
+    """A member that has to release partitions is sent what it keeps; its epoch does not move."""
     group = await two_joined(story)
     expect_answer(await group.beat("m1", group.epoch - 1), epoch=group.epoch - 1, assignment=LOW)
 

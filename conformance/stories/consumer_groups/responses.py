@@ -53,7 +53,7 @@ async def assignment_in_full_request(story: StoryContext) -> None:
 
 @case("cg.resp.assignment-in-full-request-unrevoked", 1, required_settings=ORDINARY)
 async def full_request_while_revoking(story: StoryContext) -> None:
-    """A member that has to release partitions hears in a full request what it may keep, not what it owns."""
+    """A full request of a member that has to release partitions is answered with what it may keep, not what it owns."""
     group = await revoking(story)
     answer = await group.beat("m1", group.epoch - 1, owned=ALL, **FULL)
     expect_answer(answer, epoch=group.epoch - 1, assignment=LOW)
@@ -61,7 +61,7 @@ async def full_request_while_revoking(story: StoryContext) -> None:
 
 @case("cg.resp.assignment-in-full-request-unreleased", 2, required_settings=ORDINARY)
 async def full_request_while_waiting(story: StoryContext) -> None:
-    """A member that waits for partitions hears in a full request that it has none."""
+    """A full request of a member that waits for partitions is answered with none."""
     group = await two_joined(story)
     expect_answer(await group.beat("m2", group.epoch, owned=NOTHING, **FULL), epoch=group.epoch, assignment=NOTHING)
 

@@ -67,7 +67,7 @@ async def session_expires(story: StoryContext) -> None:
 
 @case("cg.sess.starts-and-restarts", 1, required_settings=SHORT_SESSIONS)
 async def heartbeats_restart_session(story: StoryContext) -> None:
-    """Every accepted heartbeat starts the session anew."""
+    """Every accepted heartbeat starts the session again."""
     group = await with_short_session(story)
     await add_first(group)
     for _ in range(4):

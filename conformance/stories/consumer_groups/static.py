@@ -102,7 +102,7 @@ async def heartbeat_while_away(story: StoryContext) -> None:
 
 @case("cg.static.temporary-leave-leaves-rebalance-timer", 3, required_settings=ORDINARY)
 async def rebalance_timeout_of_member_away(story: StoryContext) -> None:
-    """The rebalance timeout of a member that left for a while removes nobody."""
+    """The rebalance timeout of a member that left for a while removes no member."""
     group = await ConsumerProtocolGroup.begin(story)
     await add_first(group, instance_id="i1", rebalance_timeout_ms=1_000)
     await add_second(group)

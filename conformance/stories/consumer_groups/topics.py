@@ -83,7 +83,7 @@ async def offsets_of_deleted_topic(story: StoryContext) -> None:
 
 @case("cg.topic.made-anew", 2, required_settings=ORDINARY)
 async def subscribed_topic_is_made_anew(story: StoryContext) -> None:
-    """A topic that is deleted and made anew has another id: its partitions are released and given again."""
+    """A topic that is deleted and created again has another id: its partitions are released and given again."""
     group = await ConsumerProtocolGroup.begin(story)
     await add_first(group)
     topic = await group.create_topic("nx", 1)
@@ -91,7 +91,7 @@ async def subscribed_topic_is_made_anew(story: StoryContext) -> None:
     group.epoch = answer.response.member_epoch
     await group.delete_topic(topic)
     await group.create_topic("nx", 1)
-    told = await group.beat("m1", group.epoch)
-    expect_answer(told, epoch=group.epoch, assignment={SIX_TOPIC: [*range(6)]})
+    answer = await group.beat("m1", group.epoch)
+    expect_answer(answer, epoch=group.epoch, assignment={SIX_TOPIC: [*range(6)]})
     back = await group.beat("m1", group.epoch, owned={SIX_TOPIC: [*range(6)]})
     expect_answer(back, epoch=group.epoch + 1, assignment={SIX_TOPIC: [*range(6)], topic: [0]})

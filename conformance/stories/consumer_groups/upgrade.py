@@ -121,7 +121,7 @@ async def upgrade_of_too_large_group(story: StoryContext) -> None:
 
 @case("cg.up.reserved-ids-do-not-count", 3, required_settings=ORDINARY)
 async def upgrade_of_group_with_pending_members(story: StoryContext) -> None:
-    """A classic group in which member ids were given, but nobody has joined, is Empty: the ids are forgotten."""
+    """A classic group in which member ids were given, but no member has joined, is Empty: the ids are forgotten."""
     ben = await pending_join_member(story, "ben")
     group = await ConsumerProtocolGroup.begin(story)
     await add_first(group)
@@ -192,9 +192,11 @@ async def refused_upgrade_answers_pending_joins(story: StoryContext) -> None:
     """Pending JoinGroups are answered with REBALANCE_IN_PROGRESS even if the conversion is refused in the end."""
     group = await ConsumerProtocolGroup.begin(story)
     await stable_group(story, protocols=owning())  # with assignments that cannot be read
-    join = await ConformanceMember(story, "carla", protocols=owning()).start_rebalance()
+    carla = ConformanceMember(story, "carla", protocols=owning())
+    join = await carla.start_rebalance()
+    member_id = carla.id
     expect_answer(await group.join("n1"), error=E.GROUP_ID_NOT_FOUND)
-    expect(await join, error=E.REBALANCE_IN_PROGRESS)
+    expect(await join, error=E.REBALANCE_IN_PROGRESS, member_id=member_id)
 
 
 # Back to the classic protocol
@@ -305,7 +307,7 @@ async def static_member_crosses_back(story: StoryContext) -> None:
 
 @case("cg.down.empty-consumer-group-becomes-classic", 1, required_settings=ORDINARY)
 async def empty_consumer_group_becomes_classic(story: StoryContext) -> None:
-    """An Empty consumer group becomes classic with the first JoinGroup; its generations begin anew."""
+    """An Empty consumer group becomes classic with the first JoinGroup; its generations start again."""
     group = await group_of_one(story)
     await group.leave("m1")
     carla = ConformanceMember(story, "carla", protocols=owning())

@@ -8,12 +8,13 @@ from regroup.conformance.differential.comparison import (
     CourseComparison,
     encode_comparison,
     format_comparison,
+    merge,
     summarize,
 )
 from regroup.conformance.differential.course_result import MAX_LATE_ATTEMPTS, CourseDifference, CourseResult
-from regroup.conformance.differential.player import MoveObservation
+from regroup.conformance.differential.played_course import MoveObservation
 from regroup.conformance.differential.random_course import CourseMove, MoveKind, RandomCourse
-from tests.conformance.page import render_page
+from tests.conformance.page import render_page, with_random_courses
 
 COURSE = RandomCourse(1, (), (CourseMove(MoveKind.WAIT, 0, 0),), 500)
 
@@ -62,3 +63,14 @@ def test_a_comparison_can_be_read_back_from_json_and_is_put_on_the_page() -> Non
     assert "`the command`" in page
     assert "| JoinGroup | 35 | 30 | v9 30/35 |" in page
     assert "answered 86 % without an error; 35 to 35 requests in each course" in page
+
+
+def test_courses_that_were_played_in_parts_add_up() -> None:
+    both = merge([compare(result(1, 30, 5)), compare(result(2, 20, 5, restarted=True))])
+    assert both == compare(result(1, 30, 5), result(2, 20, 5, restarted=True))
+
+
+def test_only_the_section_of_random_courses_is_replaced() -> None:
+    page = render_page([], [compare(result(1, 30, 5))], "# Conformance")
+    other = compare(result(1, 30, 5), result(2, 20, 5))
+    assert with_random_courses(page, [other]) == render_page([], [other], "# Conformance")

@@ -7,13 +7,16 @@ import msgspec
 import pytest
 
 from regroup.cli.conformance.steerable_cluster import SteerableCluster, run_steerable_cluster
-from regroup.conformance.differential.consumer_member import CourseConsumer
+from regroup.conformance.differential.consumer_groups.consumer_member import CourseConsumer
+from regroup.conformance.differential.consumer_groups.consumer_subscriptions import REGEXES as EXPRESSIONS
 from regroup.conformance.differential.course_group import ClientPhase
 from regroup.conformance.differential.differential_run import ComparedBrokers, run_course
 from regroup.conformance.differential.normalise import CourseNames
 from regroup.conformance.differential.random_course import (
     CONSUMER_WEIGHTS,
+    REGEXES,
     RESTART_MOVE,
+    TOPIC_MOVES,
     CourseMove,
     MoveKind,
     random_course,
@@ -25,6 +28,7 @@ from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
     ConsumerGroupHeartbeatResponse,
@@ -50,10 +54,14 @@ def heartbeat_answer(epoch: int, *numbers: int, error: int = E.NONE) -> Consumer
     return ConsumerGroupHeartbeatResponse(error_code=error, member_epoch=epoch, assignment=assignment)
 
 
-def test_all_kinds_of_moves_are_drawn_and_none_asks_the_broker_for_a_member_id() -> None:
+def test_all_kinds_of_moves_are_drawn_and_topics_change_only_without_a_restart() -> None:
     moves = [move for course in COURSES for move in course.moves]
     assert {move.kind for move in moves} == {*CONSUMER_WEIGHTS, MoveKind.RESTART}
-    assert -1 not in {move.borrowed_from for move in moves}
+    restarting = {move.kind for course in COURSES if course.restarts for move in course.moves}
+    assert not restarting & {*TOPIC_MOVES}
+    assert {move.regex for course in COURSES if course.restarts for move in course.moves} == {0}
+    assert {move.regex for move in moves} == {*range(REGEXES)}
+    assert {move.members for move in moves} >= {1, 2, 3, 4}
     assert Counter(move.group for move in moves)[1] > 0
 
 
@@ -86,14 +94,18 @@ async def test_a_member_that_is_fenced_or_unknown_begins_anew_under_its_id(error
     assert (anna.epoch, anna.owned, anna.client.id) == (0, {}, "A-0")
 
 
-async def test_a_member_that_leaves_for_a_while_has_to_join_again() -> None:
+async def test_a_member_that_leaves_for_a_while_comes_back_as_another_process_perhaps_with_the_other_protocol() -> None:
     anna = a_consumer()
     anna.apply(heartbeat_answer(2, 0))
     anna.apply(heartbeat_answer(-2))
-    assert (anna.epoch, anna.owned) == (0, {})
+    assert (anna.epoch, anna.owned, anna.client.id, anna.is_classic) == (0, {}, "A-0.1", False)
+    anna.apply(heartbeat_answer(4, 0))
+    anna.crosses_to = True
+    anna.apply(heartbeat_answer(-1))
+    assert (anna.is_classic, anna.client.id, anna.has_joined) == (True, "", False)
 
 
-async def test_a_member_that_crosses_over_joins_and_syncs_and_returns_when_it_is_unknown() -> None:
+async def test_a_member_that_crosses_over_joins_and_syncs_and_asks_for_an_id_when_it_is_unknown() -> None:
     anna = a_consumer()
     anna.apply(heartbeat_answer(2, 0))
     anna.cross_over()
@@ -105,7 +117,7 @@ async def test_a_member_that_crosses_over_joins_and_syncs_and_returns_when_it_is
     anna.apply(HeartbeatResponse(error_code=E.REBALANCE_IN_PROGRESS))
     assert anna.phase is ClientPhase.JOINS
     anna.apply(HeartbeatResponse(error_code=E.UNKNOWN_MEMBER_ID))
-    assert (anna.is_classic, anna.client.id, anna.epoch) == (False, "A-0", 0)
+    assert (anna.is_classic, anna.client.id, anna.epoch) == (True, "", 0)
 
 
 def test_the_wording_of_a_refused_heartbeat_is_not_compared() -> None:
@@ -120,6 +132,25 @@ def test_brokers_with_other_policies_of_migration_are_not_compared() -> None:
     check_same_settings({policy: "BIDIRECTIONAL"}, {})
     with pytest.raises(UnsuitableSettings, match=f"{policy} is disabled on one broker and bidirectional on the other"):
         check_same_settings({policy: "disabled"}, {})
+
+
+async def test_a_steered_broker_has_given_ids() -> None:
+    topic_id = b"topic-topic-----"
+    async with run_steerable_cluster({"group.initial.rebalance.delay.ms": "0"}) as broker:
+        broker.create_topic("steered", 2, topic_id)
+        target = await ConformanceTarget.discover(broker.address)
+        story = StoryContext(target, "g")
+        broker.give_member_id("g", "given")
+        first, second = ConformanceMember(story, "first"), ConformanceMember(story, "second")
+        assert (await first.join_group()).member_id == "given"
+        assert (await second.join_group()).member_id.startswith("regroup-")
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="steered")])
+        assert (await story.send(request, MetadataResponse, version=12)).topics[0].topic_id == topic_id
+        await story.close()
+
+
+def test_every_number_of_a_regular_expression_has_one() -> None:
+    assert len(EXPRESSIONS) == REGEXES
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ from regroup.conformance.differential.course_result import (
     CourseDifference,
     CourseResult,
 )
-from regroup.conformance.differential.differential_run import common_versions, next_leaders
-from regroup.conformance.differential.player import MoveObservation
+from regroup.conformance.differential.differential_run import common_versions
+from regroup.conformance.differential.played_course import MoveObservation, next_leaders
 from regroup.conformance.differential.random_course import CourseMove, MoveKind, RandomCourse
 from regroup.conformance.differential.requests import APIS_OF_MOVES
 from regroup.conformance.differential.timing import DEFAULT_SLOT_MS, UnsuitableSettings

@@ -1,12 +1,13 @@
 """A course is played move by move; its player counts what was answered, stops at a difference, and steers leaders."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
 from regroup.cli.conformance.steerable_cluster import run_steerable_cluster
-from regroup.conformance.differential.differential_run import ComparedBrokers, next_leaders, run_courses
-from regroup.conformance.differential.player import CoursePlayer, MoveObservation
+from regroup.conformance.differential.differential_run import ComparedBrokers, run_courses
+from regroup.conformance.differential.played_course import MoveObservation, PlayedCourse, next_leaders
+from regroup.conformance.differential.player import CoursePlayer
 from regroup.conformance.differential.random_course import (
     CourseActor,
     CourseMove,
@@ -44,13 +45,12 @@ def versions_of(target: ConformanceTarget) -> dict[str, range]:
 async def play(
     course: RandomCourse,
     new_player: Callable[[str], CoursePlayer],
-    expected: Sequence[MoveObservation] = (),
     attempt: int = 1,
 ) -> list[MoveObservation]:
     """The observations of a player that was in time; after a late one, another player plays in another group."""
     player = new_player(f"attempt {attempt}")
-    observations = await player.play(course, expected)
-    return observations if player.late_since is None else await play(course, new_player, expected, attempt + 1)
+    observations = await player.play(course)
+    return observations if player.late_since is None else await play(course, new_player, attempt + 1)
 
 
 @pytest.mark.slow
@@ -62,7 +62,9 @@ async def test_a_steered_broker_chooses_the_preferred_leader() -> None:
         leaders = [["group A actor 2 of move 3"] * len(REJOIN.moves), []]
         steered = await play(
             REJOIN,
-            lambda attempt: CoursePlayer(target, f"steered, {attempt}", versions, steering=emulator, leaders=leaders),
+            lambda attempt: CoursePlayer(
+                target, f"steered, {attempt}", versions, steering=emulator, followed=PlayedCourse(leaders=leaders)
+            ),
         )
     assert next_leaders(free)[0][5] == "group A actor 1 of move 2"
     assert next_leaders(steered)[0][5] == "group A actor 2 of move 3"
@@ -73,10 +75,14 @@ async def test_a_player_stops_at_the_first_observation_that_is_not_the_expected_
         target = await ConformanceTarget.discover(emulator.address)
         versions = versions_of(target)
         expected = await play(JOIN, lambda attempt: CoursePlayer(target, f"first, {attempt}", versions))
-        same = await play(JOIN, lambda attempt: CoursePlayer(target, f"same, {attempt}", versions), expected)
+
+        def following(attempt: str) -> CoursePlayer:
+            return CoursePlayer(target, attempt, versions, followed=PlayedCourse(expected))
+
+        same = await play(JOIN, lambda attempt: following(f"same, {attempt}"))
         assert same == expected
         expected[2].groups["group A"] = {"state": "something else"}
-        other = await play(JOIN, lambda attempt: CoursePlayer(target, f"other, {attempt}", versions), expected)
+        other = await play(JOIN, lambda attempt: following(f"other, {attempt}"))
         assert len(other) == 3
 
 

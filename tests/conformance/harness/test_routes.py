@@ -33,6 +33,7 @@ async def cluster() -> AsyncIterator[ConformanceTarget]:
         yield await ConformanceTarget.discover(f"{host}:{port}")
 
 
+@pytest.mark.slow
 async def test_stories_pass_on_a_cluster(cluster: ConformanceTarget) -> None:
     areas = ("join", "heartbeat", "list", "delete", "offset-fetch", "txn-offset", "validation")
     cases = [case for case in CASES.values() if case.area in areas]

@@ -1,4 +1,4 @@
-"""Two helpers for messages: a response as the type of its API, and the name of a request's API."""
+"""Two helpers for the types of messages: a response as that of its API, and the name of a request's API."""
 
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ AnyResponse = TypeVar("AnyResponse", bound=Message)
 
 
 def response_as(response_type: type[AnyResponse], response: Message) -> AnyResponse:
-    """The same response, checked to be of the type that belongs to the API of its request."""
+    """The same response, with the type of its API's responses. Raises an error if it is of another type."""
     assert type(response) is response_type, f"{type(response).__name__} instead of {response_type.__name__}"
     return response
 

@@ -1,0 +1,1 @@
+"""Random courses whose members speak the consumer protocol, and change to the classic one and back."""
