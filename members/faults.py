@@ -6,6 +6,7 @@
     zombie                  stops for twice its session timeout, then reads and commits with its old generation
     restart:5s              its process is killed and starts again after 5 s; a static member keeps its instance id
     restart-as-stranger:5s  the same without the instance id
+    no-poll:60s             does not call poll() for 60 s, while its heartbeats go on
     slow-join:5s            is outside poll() for 5 s when a rebalance asks it to join
     slow-revoke:5s          takes 5 s to give partitions up; for members of the consumer protocol
     slow-sync:5s            sends SyncGroup 5 s late
@@ -109,6 +110,7 @@ class MemberFaultKind(Enum):
     ZOMBIE = "zombie"
     RESTART = "restart", False, True
     RESTART_AS_STRANGER = "restart-as-stranger", False, True
+    NO_POLL = "no-poll", False, True
     SLOW_JOIN = "slow-join", True, True
     SLOW_REVOKE = "slow-revoke", True, True
     SLOW_SYNC = "slow-sync", True, True

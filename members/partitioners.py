@@ -121,7 +121,8 @@ def _parse_partitioner_setting(name: str, text: str, kind: type) -> str | bool |
 
 @dataclass(frozen=True, slots=True)
 class ProducedRecord:
-    """What a partitioner gets of a record: its key or None, its size in a batch, and the partition that it names."""
+    """A record as a partitioner gets it: its key or None, its size in a batch, and the partition that the application
+    has chosen for it or None."""
 
     key: bytes | None = None
     size_bytes: int = 0
@@ -132,8 +133,8 @@ class ProducedRecord:
 class PartitionLoad:
     """What a producer has measured of a topic's partitions. `available` are those with a leader, in order.
 
-    `queue_lengths` counts, for each available partition, the batches that are not yet acknowledged. `slow` are those
-    whose leader has accepted nothing for longer than `partitioner.availability.timeout.ms`.
+    `queue_lengths` counts, for each available partition, the batches whose receipt the broker has not confirmed yet.
+    `slow` are those whose leader has accepted nothing for longer than `partitioner.availability.timeout.ms`.
     """
 
     partition_count: int
@@ -153,14 +154,14 @@ def choose_available(load: PartitionLoad, draw: int) -> int:
 
 
 class _OpenBatches:
-    """The bytes in the last, open batch of each partition."""
+    """The number of bytes in the last batch of each partition, to which further records may be added."""
 
     def __init__(self, batch_size: int) -> None:
         self._batch_size = batch_size
         self._bytes: dict[int, int] = {}
 
     def has_room(self, partition: int, size_bytes: int) -> bool:
-        """Whether the record fits into the open batch of the partition. False if there is none."""
+        """Whether the record fits into the open batch of the partition; False if the partition has no open batch."""
         return partition in self._bytes and self._bytes[partition] + size_bytes <= self._batch_size
 
     def append(self, partition: int, size_bytes: int) -> None:
@@ -186,7 +187,8 @@ class Partitioner(ABC):
 
     @abstractmethod
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition of the next record. Raises ValueError if it names one that the topic does not have."""
+        """Choose the partition of the next record. Raises ValueError if the record names a partition that the topic
+        does not have."""
 
     def close_batches(self) -> None:
         """Close all open batches, because they were sent. The next record of each partition starts a new one."""
@@ -212,7 +214,8 @@ class DefaultPartitionerBefore24(Partitioner):
         self.position = next(draws)
 
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition of the next record. The counter wraps around at 32 bits, and its sign is ignored."""
+        """Choose the partition of the next record. The counter of records without a key wraps around at 32 bits, and
+        its sign is ignored."""
         fixed = self._fixed_partition(record, load)
         if fixed is not None:
             return fixed
@@ -241,7 +244,7 @@ class DefaultPartitioner(Partitioner):
         self.sticky_partition: int | None = None
 
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition of the next record.
+        """Choose the partition of the next record.
 
         Before a new batch begins in the sticky partition, another sticky partition is drawn.
         """
@@ -289,7 +292,7 @@ class BuiltInPartitioner(Partitioner):
         self._sent_bytes = 0
 
     def partition(self, record: ProducedRecord, load: PartitionLoad) -> int:
-        """The partition of the next record.
+        """Choose the partition of the next record.
 
         Records with a key fill batches, but do not count for the change of the sticky partition.
         """

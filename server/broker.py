@@ -20,7 +20,7 @@ from regroup.protocol.header import RequestHeader
 from regroup.server.apis.cluster import ClusterApis
 from regroup.server.apis.configs import ConfigApis
 from regroup.server.apis.fetch import FetchApis
-from regroup.server.apis.offsets import OffsetApis
+from regroup.server.apis.partition_offsets import OffsetApis
 from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.apis.produce import ProduceApis
 from regroup.server.apis.topics import TopicApis
@@ -57,7 +57,8 @@ class Listener(Protocol):
 
     @property
     def sockets(self) -> Sequence[Any]:
-        """The listening sockets; `getsockname()` of the first returns host and port."""
+        """The listening sockets; `getsockname()` of the first one returns the host and port on which the broker
+        listens."""
 
     def close(self) -> None: ...
 
@@ -121,30 +122,34 @@ class Broker:
         self._listener: Listener | None = None
         self._is_closed = False
         self._all_closed = asyncio.Event()
+        self.add_handlers(self._own_handlers(transactions))
+
+    def _own_handlers(self, transactions: TransactionCoordinator) -> RequestHandlers:
+        """The handlers of all APIs except those about groups, by API key."""
+        state, node_id, release = self._state, self.node_id, self._release
         finder = PartitionFinder(state, node_id)
         features = {
             "group.version": release.group_version if release else LATEST_GROUP_VERSION,
             "transaction.version": release.transaction_version if release else LATEST_TRANSACTION_VERSION,
         }
-        self.add_handlers(
-            {
-                **ClusterApis(state, node_id, self._served, features).handlers(),
-                **TopicApis(state).handlers(),
-                **ConfigApis(state, node_id, self._settings).handlers(),
-                **ProduceApis(state, finder, transactions).handlers(),
-                **TransactionApis(state, node_id, transactions).handlers(),
-                **TransactionListApis(state, node_id).handlers(),
-                **FetchApis(finder, state.settings, max_response_bytes).handlers(),
-                **OffsetApis(finder).handlers(),
-            }
-        )
+        return {
+            **ClusterApis(state, node_id, self._served, features).handlers(),
+            **TopicApis(state).handlers(),
+            **ConfigApis(state, node_id, self._settings).handlers(),
+            **ProduceApis(state, finder, transactions).handlers(),
+            **TransactionApis(state, node_id, transactions).handlers(),
+            **TransactionListApis(state, node_id).handlers(),
+            **FetchApis(finder, state.settings, self.max_response_bytes).handlers(),
+            **OffsetApis(finder).handlers(),
+        }
 
     def _settings(self) -> Iterable[DescribedSetting]:
         yield from describe_settings(self._state.settings)
         yield from self._other_settings()
 
     def add_handlers(self, handlers: RequestHandlers) -> None:
-        """Serve these APIs too, in every version that both the codec and the emulated release have."""
+        """Serve the APIs of these handlers too, each in every version that both the codec and the emulated release of
+        Kafka have."""
         for key, handler in handlers.items():
             versions = APIS[key].versions
             served = self._release.limit(key, versions) if self._release else versions
@@ -156,7 +161,8 @@ class Broker:
                     self._handlers[key, version] = handler
 
     async def start(self) -> None:
-        """Listen. Raises OSError if the port is in use."""
+        """Listen on the broker's port, and add the broker to the nodes of the cluster. Raises OSError if the port is in
+        use."""
         self._listener = await self._listen(self._new_connection, self._host, self._port)
         self._is_closed = False
         self._host, self._port = self._listener.sockets[0].getsockname()[:2]
@@ -208,8 +214,8 @@ class Broker:
         return self._handlers.get((header.api_key, header.api_version))
 
     def refusal_of(self, header: RequestHeader) -> str:
-        """Why a request is not served, and what to do, as text for the log. The client only sees a closed
-        connection."""
+        """Why the API and version in this request header are not served, and what can be done about it, as text for the
+        log. The client is not sent this text; its connection is closed."""
         api = APIS.get(header.api_key)
         if api is None or api.key not in self._served:
             return f"the API {header.api_key}{f' ({api.name})' if api else ''} is not served"
@@ -251,5 +257,5 @@ class Broker:
 
 
 def _is_accepting(task: asyncio.Task[Any]) -> bool:
-    """Whether the task hands an accepted socket to its connection."""
+    """Whether this task of asyncio is about to pass an accepted socket to its connection."""
     return getattr(task.get_coro(), "__name__", "") == "_accept_connection2"

@@ -12,30 +12,28 @@ await cluster.close()
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Self, TypeAlias
-from uuid import UUID, uuid4
 
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.logger import get_logger
-from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
+from regroup.coordinator.settings import InvalidSetting
 from regroup.server.apis.consumer_groups.handlers import ConsumerGroupApis
 from regroup.server.apis.group_offsets import GroupOffsetApis
 from regroup.server.apis.groups import GroupApis
 from regroup.server.apis.transactional_offsets import TransactionalOffsetApis
-from regroup.server.broker import Broker, ListenFunction
-from regroup.server.clock import Clock
+from regroup.server.broker import Broker
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
 from regroup.server.cluster.loading import StoredClusterState
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.cluster_options import ClusterEnvironment, ClusterOptions
 from regroup.server.history.opening import StoreReopening, open_history
 from regroup.server.history.upkeep import HistoryUpkeep
 from regroup.server.leadership import ShardLeadership
-from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
+from regroup.server.limits import MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.response_buffer import UnreadBytes
@@ -43,8 +41,7 @@ from regroup.server.net.turns import TurnQueue
 from regroup.server.recording.recorder import Recorder
 from regroup.server.recording.writer import RecordingWriter
 from regroup.server.refusals.notices import RefusalNotices
-from regroup.server.releases import Release, newest_release
-from regroup.server.settings import BrokerSettings, describe_settings
+from regroup.server.settings import describe_settings
 from regroup.server.store_checks import warn_of_time_gap
 from regroup.storage.errors import StoreError, StoreFailed, StoreLost
 from regroup.storage.journal import Journal
@@ -56,66 +53,13 @@ __all__ = ["StoreFactory", "ClusterOptions", "ClusterEnvironment", "BrokerCluste
 StoreFactory: TypeAlias = Callable[[], Awaitable[EventStore]]
 """Opens the store: at the start, and again after the store has failed."""
 
-DEFAULT_SNAPSHOT_INTERVAL_RECORDS = 50_000
-"""The default number of records between two snapshots."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
-    """The settings of a broker cluster, and where its brokers listen.
-
-    Broker n listens on `port` + n, or on a free port if `port` is 0; `ports` names the port of each broker instead.
-    `advertise` is the address that clients get for broker 0, for containers and tunnels. `release` limits the APIs to
-    those of one release of Apache Kafka, the newest one by default; None serves every version that the codec knows. A
-    response beyond `max_response_bytes` closes its connection.
-    """
-
-    settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
-    broker_settings: BrokerSettings = field(default_factory=BrokerSettings)
-    brokers: int = 1
-    host: str = "127.0.0.1"
-    port: int = 0
-    ports: tuple[int, ...] = ()
-    advertise: tuple[str, int] | None = None
-    release: Release | None = field(default_factory=newest_release)
-    max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
-    snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
-    """Records between two snapshots; 0 for a snapshot at the end alone."""
-    keep_ms: int = 0
-    """For how long events are kept, in milliseconds; older ones are trimmed while the brokers run. 0 keeps all."""
-    record_max_bytes: int = 0
-    """How much of the store the recorded exchanges may take, compressed; with 0 none are stored."""
-
-    def port_of(self, node_id: int) -> int:
-        """The port on which this broker is to listen; 0 for a free one."""
-        if self.ports:
-            return self.ports[node_id]
-        return self.port + node_id if self.port else 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterEnvironment:
-    """The clock, ids and network of a broker cluster. The default is the machine's; a simulation has its own.
-
-    `coordinator_factory` is called as GroupCoordinator is, once for each broker, and `gate_factory` with the id of each
-    broker.
-    """
-
-    clock: Clock = field(default_factory=Clock)
-    new_uuid: Callable[[], UUID] = uuid4
-    listen: ListenFunction | None = None
-    coordinator_factory: Callable[..., GroupCoordinator] = GroupCoordinator
-    gate_factory: Callable[[int], RequestGate] | None = None
-    recorder: Recorder | None = None
-    """Keeps the exchanges of all brokers. If None, a recorder is made only if `record_max_bytes` asks for stored
-    exchanges."""
-
 
 class BrokerCluster:
-    """Brokers in one process, over one store; to be made with `start`.
+    """One or several brokers in this process, over one store. `BrokerCluster.start` creates it.
 
-    A store that fails while the brokers run (a full disk, for example) is opened again until it works. Meanwhile the
-    groups are being loaded, as after a crash of Kafka's coordinator; no acknowledged request is lost.
+    If the store fails while the brokers run (a full disk, for example), it is opened again until that works. Meanwhile
+    requests about groups are answered as during a load, as after a crash of Kafka's coordinator. No change that a
+    client got a response for is lost.
     """
 
     @classmethod
@@ -127,10 +71,12 @@ class BrokerCluster:
         *,
         reopen_store: StoreFactory | None = None,
     ) -> Self:
-        """Load the store, or an empty one in memory, and listen.
+        """Open the store, by default an empty one in memory, load topics and groups from it, and let all brokers
+        listen.
 
-        `reopen_store` takes the place of `open_store` after a failure; it should not create a store. If this is
-        cancelled, nothing is left running. Raises StoreError, or OSError if a port is in use.
+        After a failure of the store, `reopen_store` is called in place of `open_store`; it should not create a store.
+        If `start` is cancelled, everything that was started is stopped. Raises StoreError, or OSError if a port is in
+        use.
         """
         open_store = open_store or MemoryStore().open
         options = options or ClusterOptions()
@@ -169,17 +115,7 @@ class BrokerCluster:
             node_ids=range(options.brokers),
             group_settings=options.settings,
         )
-        self.router = GroupRouter(
-            self.state,
-            lambda owns: environment.coordinator_factory(
-                self.journal,
-                settings=options.settings,
-                now=environment.clock,
-                owns=owns,
-                topics=lambda: self.state.topics_image,
-                settings_of=self.state.settings_of_group,
-            ),
-        )
+        self.router = GroupRouter(self.state, partial(self._new_coordinator, environment))
         self.turns = TurnQueue()
         self._unread = UnreadBytes(options.max_response_bytes * MAX_UNREAD_RESPONSES)
         self.transactions = TransactionCoordinator(self.state, self.router, self.turns)
@@ -190,11 +126,7 @@ class BrokerCluster:
         """Keeps the latest exchanges of every broker as bytes; None if exchanges are not recorded."""
         if self.recorder is None and options.record_max_bytes:
             self.recorder = Recorder(self.state.now_ms)
-        self._recording: RecordingWriter | None = None
-        if self.recorder is not None and options.record_max_bytes:
-            self._recording = RecordingWriter(
-                self.recorder, lambda: self.store, self.state.now_ms, max_bytes=options.record_max_bytes
-            )
+        self._recording = self._new_recording()
         self.brokers = [self._new_broker(node_id, environment) for node_id in range(options.brokers)]
         self._reopening = StoreReopening(self, open_store)
         self._leadership = ShardLeadership(self.state, self.router, self.journal, self.brokers, lambda: self.store)
@@ -211,6 +143,24 @@ class BrokerCluster:
         )
         self._is_closing = False
         self.journal.on_failure(self._on_store_failure)
+
+    def _new_coordinator(self, environment: ClusterEnvironment, owns: Callable[[str], bool]) -> GroupCoordinator:
+        return environment.coordinator_factory(
+            self.journal,
+            settings=self.options.settings,
+            now=environment.clock,
+            owns=owns,
+            topics=lambda: self.state.topics_image,
+            settings_of=self.state.settings_of_group,
+        )
+
+    def _new_recording(self) -> RecordingWriter | None:
+        """Make the RecordingWriter that writes recorded exchanges to the store; None if no exchanges are to be
+        stored."""
+        max_bytes = self.options.record_max_bytes
+        if self.recorder is None or not max_bytes:
+            return None
+        return RecordingWriter(self.recorder, lambda: self.store, self.state.now_ms, max_bytes=max_bytes)
 
     def _new_broker(self, node_id: int, environment: ClusterEnvironment) -> Broker:
         options = self.options
@@ -256,9 +206,10 @@ class BrokerCluster:
         await self.close()
 
     async def close(self) -> None:
-        """Stop taking requests, make accepted events durable, save a snapshot, and close the store.
+        """Stop all brokers, wait until the accepted events are durable, save a snapshot, and close the store.
 
-        Raises StoreLost if the store's files were deleted or replaced, so that acknowledged events are lost.
+        Raises StoreLost if the store's files were deleted or replaced, so that events for which clients got responses
+        are lost.
         """
         await self._stop_brokers()
         try:
@@ -327,7 +278,8 @@ class BrokerCluster:
         return self.broker.address
 
     def coordinator_of(self, group_id: str) -> GroupCoordinator:
-        """The coordinator of a group, whichever broker it belongs to."""
+        """The coordinator of the group with this id, at the broker that leads the group's partition of
+        `__consumer_offsets`."""
         return self.router.coordinator_of(group_id)
 
     def groups(self) -> Iterator[Group]:
@@ -342,8 +294,8 @@ class BrokerCluster:
         self.forget_cached_responses()
 
     def forget_cached_responses(self) -> None:
-        """Let every connection decode its next request and not answer it from its cache, because a gate may stop it
-        from now on."""
+        """Drop the cached response of every connection, so that its next request is decoded and passes the gate. It is
+        called when a gate may stop requests that it let through before."""
         for broker in self.brokers:
             for connection in broker.connections():
                 connection.forget_cached_response()
@@ -358,7 +310,8 @@ class BrokerCluster:
         await self.journal.wait_until_durable(self.journal.last_position)
 
     async def stop_broker(self, node_id: int) -> None:
-        """Stop a broker: the next one leads its partitions and loads its groups. A stopped broker stays as it is.
+        """Stop the broker with this node id. The next broker then leads its partitions and loads its groups. If the
+        broker is stopped already, nothing happens.
 
         Raises StoreError if the store has failed.
         """
@@ -372,16 +325,18 @@ class BrokerCluster:
         await self._leadership.start_broker(node_id)
 
     async def move_coordinator(self, group_id: str, node_id: int) -> None:
-        """Let this broker lead the shard of the group, as after a preferred leader election in Kafka.
+        """Make the broker with this node id the leader of the shard to which the group belongs, as a preferred leader
+        election does in Kafka.
 
-        The other groups of the shard move with it, and so do the partitions of topics that belong to it. Raises
+        The other groups of the shard move with it, and so do the partitions of topics that belong to the shard. Raises
         StoreError if the store has failed.
         """
         await self._leadership.move(self.router.shard_of(group_id), node_id)
 
     def begin_load(self, group_id: str) -> None:
-        """Let the coordinator of the group begin to load its groups. Until `finish_load` requests are answered as in
-        Kafka during a load: COORDINATOR_LOAD_IN_PROGRESS, or success for heartbeats."""
+        """Put the coordinator of the group into the state of loading its groups. Until `finish_load` is called,
+        requests to it are answered as in Kafka during a load: with COORDINATOR_LOAD_IN_PROGRESS, or with success for
+        heartbeats."""
         self.coordinator_of(group_id).begin_load()
 
     async def finish_load(self, group_id: str) -> None:
@@ -409,7 +364,7 @@ class BrokerCluster:
     # A store that fails
 
     def _on_store_failure(self, error: StoreError) -> None:
-        """Open the store again, unless the cluster is closing."""
+        """Begin to open the failed store again, unless the cluster is being closed."""
         self.is_consistent = False
         if not self._is_closing:
             self._reopening.start()

@@ -24,6 +24,6 @@ class Clock:
         return int(self._zero_ms + self._monotonic_s() * 1000)
 
     def advance_to(self, at_ms: int) -> None:
-        """Continue from this time if it is later than the present one, because new records must not be older than
-        stored ones."""
+        """Set the clock to `at_ms` (epoch milliseconds) if that is later than its present time; from there it
+        continues. So new records are not older than stored ones."""
         self._zero_ms += max(0, at_ms - self())

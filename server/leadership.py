@@ -16,7 +16,7 @@ log = get_logger("broker-cluster")
 class ShardLeadership:
     """Stops and starts brokers and moves shards between them, one change at a time.
 
-    A shard that has a new leader gets a new coordinator epoch, and its groups are loaded anew from the store. Each
+    A shard that has a new leader gets a new coordinator epoch, and its groups are loaded again from the store. Each
     change raises StoreError if the store has failed. `store` returns the store, which is another one after a failure.
     """
 
@@ -36,7 +36,8 @@ class ShardLeadership:
         self._changing = asyncio.Lock()
 
     async def stop_broker(self, node_id: int) -> None:
-        """Stop a broker; the next one leads its shards. A stopped broker stays as it is."""
+        """Stop the broker with this node id; the next broker leads its shards. If the broker is stopped already,
+        nothing happens."""
         async with self._changing:
             if node_id in self._state.nodes:
                 coordinator_epoch = await self._store().next_coordinator_epoch()
@@ -56,20 +57,20 @@ class ShardLeadership:
                 log.info("broker-started", broker=node_id)
 
     async def move(self, shard: int, node_id: int) -> None:
-        """Let a broker lead the shard."""
+        """Make the broker with this node id the leader of the shard, and load the shard's groups there."""
         async with self._changing:
             coordinator_epoch = await self._store().next_coordinator_epoch()
             self._state.prefer_leader(shard, node_id)
             await self._start_shards(self._stop_moved_shards(coordinator_epoch))
 
     async def load(self, shard: int) -> None:
-        """Load the groups of a shard."""
+        """Start the coordinator of the shard again, which loads the shard's groups from the store."""
         async with self._changing:
             await self._start_shards([shard])
 
     def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:
-        """Stop the coordinators of the shards that have a new leader, and set that leader's epoch. Returns these
-        shards."""
+        """Stop the coordinators of the shards whose leader has changed, and set the leader epoch of these shards to one
+        below `coordinator_epoch`. Returns these shards."""
         moved = self._router.stop_moved_shards()
         for shard in moved:
             self._state.bump_leader_epoch(shard, coordinator_epoch - 1)

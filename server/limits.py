@@ -104,7 +104,7 @@ none."""
 
 
 class RequestLimit(NamedTuple):
-    """The limits of the requests of one API."""
+    """The limits that apply to each request of one API, in entries and in steps of work."""
 
     step: str
     """What one step handles, in words; empty for a request that costs one step only."""

@@ -8,8 +8,8 @@ LOG_INTERVAL_S: Final = 10.0
 
 
 class RateLimitedLog:
-    """Writes the first line, and then at most one line every LOG_INTERVAL_S seconds, with the number of lines left
-    out."""
+    """Writes its first line, and after that at most one line every LOG_INTERVAL_S seconds. Lines in between are
+    dropped; the next written line contains their number."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

@@ -52,7 +52,8 @@ class Release(msgspec.Struct, frozen=True):
         return common if common.first <= common.last else None
 
     def refuses(self, key: int, version: int) -> bool:
-        """Whether the release refuses this version of an API although it advertises it."""
+        """Whether brokers of this release refuse requests in this version of the API although their ApiVersions
+        response contains it."""
         return version < self.refused_below.get(key, 0)
 
 
@@ -68,7 +69,7 @@ def releases() -> dict[str, Release]:
 
 
 def newest_release() -> Release:
-    """The release that is emulated unless another one is named."""
+    """The newest known release of Apache Kafka, which is emulated by default."""
     *_, newest = releases().values()
     return newest
 

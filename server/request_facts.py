@@ -14,7 +14,8 @@ from regroup.server.responses.partitions import TopicNames, asks_for_all_topics,
 
 
 class DecodedRequest(Protocol):
-    """The decoded header and body of a request: the part of an exchange, live or recorded, that facts are read from."""
+    """The decoded header and body of a request, from which RequestFacts reads its facts; the request may be handled now
+    or have been recorded."""
 
     @property
     def header(self) -> RequestHeader: ...

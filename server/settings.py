@@ -87,7 +87,8 @@ def describe_settings(settings: NamedSettings) -> Iterator[DescribedSetting]:
 
 
 def _type_id(field_type: inspect.Type) -> int:
-    """Kafka has a type for 32-bit numbers and one for 64-bit numbers."""
+    """Kafka's number of the type of a setting, from the type of its field: for integers it depends on whether the field
+    has 32 or 64 bits."""
     if isinstance(field_type, inspect.IntType):
         return LONG if (field_type.le or 0) > MAX_INT else INT
     return STRING if isinstance(field_type, inspect.EnumType) else BOOL

@@ -12,7 +12,8 @@ warning when they start."""
 
 
 def check_reopened_position(last: int, *, acknowledged: int) -> None:
-    """Raise StoreLost if the reopened store ends before the last event that was acknowledged."""
+    """Raise StoreLost if the reopened store lacks events that were durable before: `last` is the position of its last
+    event, `acknowledged` that of the last event that the store had confirmed as written."""
     if last < acknowledged:
         raise StoreLost(
             f"The store ends at position {last}, and events up to {acknowledged} were acknowledged: put the whole "
@@ -21,7 +22,7 @@ def check_reopened_position(last: int, *, acknowledged: int) -> None:
 
 
 def check_reopened_cluster(cluster_id: str, *, expected: str) -> None:
-    """Raise StoreLost if the reopened store has another cluster id: it is not the same store."""
+    """Raise StoreLost if the reopened store has another cluster id than `expected`, and so is another store."""
     if cluster_id != expected:
         raise StoreLost(
             f"The store is now that of another cluster, {cluster_id}: put the one of cluster {expected} back, or end "

@@ -75,7 +75,8 @@ class AsyncFault:
 
     @property
     def matched(self) -> int:
-        """How many requests fulfilled the conditions of the rule before it was spent."""
+        """How many requests fulfilled the conditions of the rule, also those that it let pass; none counts after its
+        last hit."""
         return self._fault.matched
 
     @property
@@ -126,8 +127,8 @@ class FaultHandle:
 
     @property
     def matched(self) -> int:
-        """How many requests fulfilled the conditions of the rule before it was spent, whether the rule has hit them or
-        not.
+        """How many requests fulfilled the conditions of the rule, also those that it let pass; none counts after its
+        last hit.
 
         >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
         >>> with kafka.fault(on="ApiVersions", throttle_ms=20, skip=1) as rule, kafka.connect() as connection:

@@ -40,8 +40,11 @@ class Interference:
         return client_id if self.is_crashed(client_id) else ""
 
     def crash(self, client_id: str, name: str) -> None:
-        """Answer no request of this client from now on. `name` is the name that the test uses for it, such as a member
-        id that will soon not exist."""
+        """Answer no request of this client from now on.
+
+        `name` is what the test calls it, such as a member id that will soon not exist; `crashed_client` finds it by
+        this name.
+        """
         self._unanswered.setdefault(client_id, [])
         self._crashed_as[name] = client_id
 
@@ -56,7 +59,8 @@ class Interference:
 
 
 class BrokerGate:
-    """The request gate of one broker, which applies the interference of the test."""
+    """Gets each request of one broker before it is handled, and answers, delays or drops it as the interference
+    demands."""
 
     def __init__(self, node_id: int, interference: Interference) -> None:
         self._node_id = node_id

@@ -42,7 +42,7 @@ ServiceOfBrokers: TypeAlias = Callable[[BrokerCluster], AbstractAsyncContextMana
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions:
-    """What it takes to start the brokers of an emulator, for a test or for `regroup serve`.
+    """What the brokers of an emulator are started with, for a test or for `regroup serve`.
 
     `topics` are created at every first start if they are missing. The `services` run with the brokers: they end before
     a kill and begin again with the restart. Without a `log` the lines go where the process has sent them.
@@ -86,8 +86,11 @@ class EmulatorOptions:
         self.cluster_settings()
 
     def cluster_settings(self) -> tuple[CoordinatorSettings, BrokerSettings]:
-        """The settings of coordinator and brokers: those for tests, changed by the given ones. Raises UnknownSetting or
-        InvalidSetting."""
+        """The settings of coordinator and brokers: the defaults for tests, with those that the test has given in their
+        place.
+
+        Raises UnknownSetting or InvalidSetting.
+        """
         texts = {**SETTINGS_FOR_TESTS, "auto.create.topics.enable": format_setting(self.create_topics)}
         return settings_from_texts(texts | {name: format_setting(value) for name, value in self.settings.items()})
 

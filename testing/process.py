@@ -29,8 +29,10 @@ from regroup.testing.options import ProcessOptions
 
 
 class EmulatorProcess:
-    """The brokers of an emulator, which end with a kill, and what outlives a kill: addresses, faults, recorded
-    exchanges, time."""
+    """The brokers of an emulator, which can be killed and started again.
+
+    A kill ends the brokers; their addresses, fault rules, recorded exchanges and clock remain.
+    """
 
     def __init__(self, options: ProcessOptions) -> None:
         self.options = options
@@ -79,7 +81,8 @@ class EmulatorProcess:
                 await cluster.close()
 
     async def kill(self) -> None:
-        """End the brokers as a killed process ends. Only the services are stopped in an orderly way."""
+        """End the brokers as a killed process ends: what is not durable is lost. Only the services are stopped in
+        order."""
         cluster, self._cluster = self.cluster, None
         try:
             await self._services.aclose()

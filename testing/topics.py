@@ -149,5 +149,5 @@ def _records_of(name: str, index: int, data: bytes) -> Iterator[TopicRecord]:
 
 
 def as_bytes(value: bytes | str | None) -> bytes | None:
-    """Text as bytes in UTF-8; bytes and None unchanged."""
+    """The value of a record as bytes: text is encoded in UTF-8, bytes and None are returned as they are."""
     return value.encode() if isinstance(value, str) else value

@@ -41,7 +41,7 @@ ELSEWHERE: Final = (
 
 
 class HeartbeatResult(Enum):
-    """What a member does after the response to a heartbeat."""
+    """What the response to a heartbeat means for the member, and so what the member does next."""
 
     UNCHANGED = "unchanged"
     """Nothing until the next heartbeat is due."""
@@ -58,7 +58,8 @@ class HeartbeatResult(Enum):
 
 
 class ConsumerProtocolMachine:
-    """One process of a member."""
+    """The state of one process of a member of the consumer protocol: its epoch, owned partitions and assignment, from
+    which its heartbeats follow."""
 
     def __init__(
         self,
@@ -85,7 +86,8 @@ class ConsumerProtocolMachine:
 
     @property
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:
-        """What the member owns by its own view."""
+        """The partitions that the member owns by its own state, sorted. The coordinator may have assigned others
+        meanwhile."""
         return tuple(sorted(self._owned))
 
     @property
@@ -95,23 +97,25 @@ class ConsumerProtocolMachine:
 
     @property
     def state(self) -> MemberState:
-        """The nearest state of a member of the classic protocol."""
+        """The state of the member in the terms of the classic protocol: UNJOINED, STABLE, or PREPARING_REBALANCE while
+        it has an assignment to reconcile with."""
         if self._epoch <= JOIN_EPOCH:
             return MemberState.UNJOINED
         return MemberState.STABLE if self._assigned is None else MemberState.PREPARING_REBALANCE
 
     @property
     def has_joined(self) -> bool:
-        """Whether the coordinator has answered the first heartbeat."""
+        """Whether the coordinator has accepted the first heartbeat, so that the member has an epoch above 0."""
         return self._epoch > JOIN_EPOCH
 
     def learn_topics(self, names: Mapping[bytes, str]) -> None:
-        """The names of topics by their ids, which assignments have."""
+        """Add these names of topics by topic id: assignments contain ids, partitions here have names."""
         self._names.update(names)
         self.has_unknown_topics = False
 
     def heartbeat(self) -> ConsumerGroupHeartbeatRequest:
-        """The next heartbeat. After a join, a reconciliation or an error it names what the member owns."""
+        """Build the next heartbeat. After a join, a reconciliation or an error it contains the partitions that the
+        member owns; the first one and the one after an error contain all fields."""
         request = self._request(self._epoch)
         if self._says_everything:
             request = replace(
@@ -126,9 +130,10 @@ class ConsumerProtocolMachine:
         return request
 
     def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange]:
-        """The last heartbeat, with epoch -1, or -2 from a static member; the member gives everything up before.
+        """Give up all partitions; returns the heartbeat that leaves the group, with epoch -1 (-2 for a static member),
+        and the change of the member.
 
-        Kafka's consumer unsubscribes when it is closed, and says so.
+        Kafka's consumer unsubscribes when it is closed, so this heartbeat has an empty subscription.
         """
         change = PartitionsRevoked(self.assigned_partitions)
         self._owned, self._assigned = frozenset(), None
@@ -139,7 +144,8 @@ class ConsumerProtocolMachine:
     def last_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat that leaves the group, with epoch -1, or -2 from a static member, which may return.
 
-        It owns nothing any more. The member stays subscribed, as after a poll timeout.
+        It reports no owned partitions. It does not change the subscription, as Kafka's consumer leaves after a poll
+        timeout.
         """
         request = self._request(LEAVE_EPOCH if self._instance_id is None else AWAY_EPOCH)
         return replace(request, topic_partitions=[])
@@ -150,7 +156,8 @@ class ConsumerProtocolMachine:
         )
 
     def on_response(self, response: ConsumerGroupHeartbeatResponse) -> HeartbeatResult:
-        """Take in the response to a heartbeat."""
+        """Apply the response to a heartbeat, with its epoch, interval and assignment or its error; returns what the
+        member does next."""
         if response.error_code in ELSEWHERE:
             self.repeat_everything()
             return HeartbeatResult.ELSEWHERE
@@ -174,26 +181,29 @@ class ConsumerProtocolMachine:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the next heartbeat has something to say."""
+        """Whether the owned partitions must be reported, so that the next heartbeat is due at once."""
         return self._says_owned
 
     @property
     def metadata_topics(self) -> tuple[str, ...] | None:
-        """The topics whose ids the member has to know; None for all: which ones match its pattern is not known."""
+        """The topics whose ids the member needs; None for all topics of the cluster, if it subscribes by a pattern,
+        since it does not know which topics match."""
         return None if self._pattern else tuple(self._topics)
 
     @property
     def has_additions(self) -> bool:
-        """Whether there is an assignment to reconcile with, and nothing has to be given up before."""
+        """Whether the member has an assignment that it has not reconciled with, and need not give up partitions
+        first."""
         return self._assigned is not None and not self.revocable
 
     @property
     def revocable(self) -> tuple[TopicPartition, ...]:
-        """What the member owns and its assignment does not have."""
+        """The partitions that the member owns and its assignment does not contain, sorted."""
         return () if self._assigned is None else tuple(sorted(self._owned - self._assigned))
 
     def revoke(self, partitions: Iterable[TopicPartition]) -> ConsumerChange:
-        """Give these partitions up. The assignment may have changed since this was begun, and may have them again."""
+        """Give up those of these partitions that the member owns, also those that a newer assignment contains again;
+        returns the change."""
         assigned = self._owned if self._assigned is None else self._assigned
         revoked = self._owned & frozenset(partitions)
         self._owned, self._says_owned = self._owned - revoked, True
@@ -201,7 +211,8 @@ class ConsumerProtocolMachine:
         return PartitionsRevoked(tuple(sorted(revoked)))
 
     def reconcile(self) -> list[ConsumerChange]:
-        """Give up what the assignment does not have, then take what is new; the next heartbeat says what is owned."""
+        """Give up the partitions that the assignment does not contain, then take its new ones; returns these changes.
+        The next heartbeat reports what the member owns."""
         assigned, owned = self._assigned, self._owned
         if assigned is None:
             return []
@@ -211,14 +222,15 @@ class ConsumerProtocolMachine:
         return [*changes, PartitionsAssigned(added)] if added else changes
 
     def lose(self) -> ConsumerChange:
-        """Give up everything without a word, and join again with epoch 0."""
+        """Drop all partitions without a heartbeat that reports it, and go back to epoch 0, so that the next heartbeat
+        joins the group again; returns the change."""
         lost = PartitionsLost(self.assigned_partitions)
         self._owned, self._assigned, self._epoch = frozenset(), None, JOIN_EPOCH
         self.repeat_everything()
         return lost
 
     def repeat_everything(self) -> None:
-        """Say everything with the next heartbeat, because the last one may not have arrived."""
+        """Let the next heartbeat contain all fields, because the coordinator may not have received the last one."""
         self._says_everything = self._says_owned = True
 
     def _owned_by_id(self) -> list[ConsumerGroupTopicPartitions]:

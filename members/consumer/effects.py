@@ -94,7 +94,8 @@ class ConsumerError:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRevoked:
-    """Partitions that the member gives up in a rebalance. Offsets of their records could be committed before."""
+    """Partitions that the member gives up in a rebalance. The application could commit offsets of their records
+    before."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -147,7 +148,8 @@ class CommitCompleted:
 
 @dataclass(frozen=True, slots=True)
 class LeftGroup:
-    """The member has sent LeaveGroup with this reason. A static member closes without it."""
+    """The member has sent the request that leaves the group, for this reason. A static member of the classic protocol
+    normally closes without that request."""
 
     reason: str
 

@@ -31,7 +31,7 @@ class Recovery(Enum):
 
 
 class MembershipReset(Enum):
-    """What the member drops after an error: nothing, its generation, or its member id as well.
+    """What the member drops after an error: nothing, its generation, or its generation and its member id.
 
     A member without a generation has lost its partitions.
     """

@@ -50,7 +50,8 @@ class Heartbeats:
         self._poll_expires_ms = self._in_flight.now_ms + self._settings.max_poll_interval_ms
 
     def check_timers(self, is_polling: bool) -> None:
-        """Do what is due: send a heartbeat, leave the group, or look the coordinator up."""
+        """Do what is due by the timeouts: send a heartbeat, leave the group after a poll timeout, or look up the
+        coordinator. `is_polling` says that the application is inside poll(), which starts the poll timeout again."""
         if not self._membership.sends_heartbeats:
             return
         if is_polling:

@@ -55,7 +55,7 @@ class InFlightRequests:
         self._send(RequestTarget.COORDINATOR, message, handler, timeout_ms)
 
     def send_to_any_broker(self, message: Message, handler: ResponseHandler) -> None:
-        """Send a request that every broker can answer, to any of them."""
+        """Send a request that every broker can answer, to a broker that the transport chooses."""
         self._send(RequestTarget.ANY_BROKER, message, handler, None)
 
     def _send(self, target: RequestTarget, message: Message, handler: ResponseHandler, timeout_ms: int | None) -> None:

@@ -63,7 +63,8 @@ class MetadataUpdated:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """The deadline of the last effects has been reached. An input that comes earlier does no harm."""
+    """The `deadline_ms` of the last effects has been reached. If this input comes earlier than that, nothing
+    happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ListenerReturned:
-    """The application's rebalance listener has returned; see `ConsumerSettings.waits_for_listener`."""
+    """The application's rebalance listener has returned, so that the rebalance goes on; see
+    `ConsumerSettings.waits_for_listener`."""
 
 
 @dataclass(frozen=True, slots=True)

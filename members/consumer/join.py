@@ -155,9 +155,10 @@ class GroupJoin:
             self._members_to_assign = members
 
     def assign_when_metadata_known(self) -> bool:
-        """As a leader that lacks metadata of some topics, make the assignment once it is known.
+        """Compute the assignment, if this leader had to wait for the metadata of some topics and they are known now.
 
-        Returns whether the rebalance can go on at once: the generation was lost meanwhile, so the member has to rejoin.
+        Returns True if the generation was lost in the meantime, so that the member has to rejoin, which it can do at
+        once.
         """
         members = self._members_to_assign
         if members is None or not self.metadata.is_current:

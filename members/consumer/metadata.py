@@ -75,9 +75,10 @@ class ConsumerMetadata:
         return self._pattern is not None and not self.is_current
 
     def update_group_subscription(self, topics: tuple[str, ...]) -> bool:
-        """Follow the topics to which the whole group subscribes, as its leader.
+        """Set the topics to which the whole group subscribes, for a leader: from now on their metadata are requested
+        too.
 
-        Returns whether the metadata of all of them is known.
+        Returns whether the metadata of all of them are known.
         """
         self._group_topics = topics
         if self._pattern is None and not self._requested.issuperset(topics):
@@ -86,7 +87,7 @@ class ConsumerMetadata:
         return self.is_current
 
     def reset_group_subscription(self) -> None:
-        """Follow only the topics to which this member subscribes."""
+        """Request only metadata of topics to which this member itself subscribes, as a follower does."""
         self._group_topics = ()
 
     def snapshot(self) -> MetadataSnapshot:

@@ -31,7 +31,7 @@ from regroup.protocol.messages.offsets import (
 class PendingCommit:
     """A commit that is not complete.
 
-    With `retry_until_ms` it is retried until then after an error that may pass.
+    If `retry_until_ms` is not None, the commit is retried until that time after an error that may be temporary.
     """
 
     offsets: Mapping[TopicPartition, int]
@@ -85,7 +85,8 @@ class ConsumerOffsets:
     def commit(
         self, offsets: Mapping[TopicPartition, int], *, is_auto_commit: bool = False, retry_for_ms: int | None = None
     ) -> PendingCommit:
-        """Start a commit of these offsets. With `retry_for_ms` it is retried for so long."""
+        """Start a commit of these offsets. If `retry_for_ms` is given, the commit is retried for that time after an
+        error that may be temporary."""
         now_ms = self.in_flight.now_ms
         retry_until_ms = None if retry_for_ms is None else now_ms + retry_for_ms
         give_up_at_ms = now_ms + self.settings.request_timeout_ms if retry_until_ms is None else retry_until_ms
@@ -288,6 +289,7 @@ class ConsumerOffsets:
 
 
 def _first_error(codes: Iterable[int], least: ErrorCode) -> int:
-    """The first error code of several partitions. The code `least` is returned only if there is no other."""
+    """The first error code in `codes` other than `least`; `least` only if there is no other error, 0 if there is
+    none."""
     errors = [code for code in codes if code != ErrorCode.NONE]
     return next((code for code in errors if code != least), errors[0] if errors else ErrorCode.NONE)

@@ -65,7 +65,8 @@ class ConsumerRebalance:
     # -- inside poll()
 
     def advance(self) -> None:
-        """Do all steps of the rebalance that need no further response."""
+        """Do all steps of the rebalance that are possible now, until one has to wait for a response or the
+        application."""
         while (
             self.metadata.is_subscribed
             and self.resume_after_listener is None
@@ -75,7 +76,8 @@ class ConsumerRebalance:
             pass
 
     def _advance_stage(self) -> bool:
-        """Try the step of the present stage. Returns whether the next stage may be tried at once."""
+        """Try to do what the present stage of the rebalance requires. Returns whether the stage that follows may be
+        tried at once."""
         match self.group_join.stage:
             case RebalanceStage.IDLE:
                 return self._start()

@@ -80,9 +80,9 @@ class ConsumerSettings:
         return self.group_instance_id is not None
 
     def backoff_ms(self, attempts: int) -> int:
-        """The pause in milliseconds after so many failed attempts in a row.
+        """The pause in milliseconds before the next attempt, after this number of failed attempts in a row.
 
-        It doubles up to its limit (KIP-580, without jitter).
+        It doubles with each attempt up to `retry_backoff_max_ms` (KIP-580, without jitter).
         """
         doubled = self.retry_backoff_ms << min(attempts, 20)
         return min(doubled, max(self.retry_backoff_ms, self.retry_backoff_max_ms))

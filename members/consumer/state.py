@@ -32,7 +32,7 @@ class MemberGeneration:
 
     @property
     def is_none(self) -> bool:
-        """Whether the member has no generation, with or without a member id."""
+        """Whether the member has no generation. It may still have a member id."""
         return self.generation_id == NO_GENERATION_ID and self.protocol_name is None
 
 
@@ -53,7 +53,8 @@ class Membership:
         self.rejoin_reason = reason
 
     def reset(self, reset: MembershipReset, reason: str) -> None:
-        """Drop the generation, with or without the member id, and let the member rejoin."""
+        """Drop what `reset` names, nothing, the generation, or also the member id, and if anything was dropped let the
+        member rejoin."""
         if reset is MembershipReset.NONE:
             return
         member_id = "" if reset is MembershipReset.MEMBER_ID else self.generation.member_id

@@ -65,7 +65,7 @@ class SimulatedApplication:
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer records are buffered than two polls return."""
+        """Whether the application can buffer more records: True while its buffer has fewer than two polls return."""
         return len(self._buffer) < 2 * self._workload.max_poll_records
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:

@@ -1,6 +1,6 @@
 """A simulated member of the consumer protocol (KIP-848): its processes, one after the other, and its faults.
 
-It has what the lab asks of a `SimulatedMember`.
+It has the methods of a `SimulatedMember`.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from regroup.members.faults import MemberFault, MemberFaultKind, MemberMilestone
 from regroup.members.runtime.application import MemberView, SimulatedApplication
 from regroup.members.runtime.consumer_protocol_process import ConsumerProtocolProcess, ProcessParts
 from regroup.members.runtime.fault_injection import FaultInjector
-from regroup.members.runtime.member import PROCESS_EXITS, MemberObserver, NoteObserver
+from regroup.members.runtime.member import MAX_CLOSE_TIMEOUT_MS, PROCESS_EXITS, MemberObserver, NoteObserver
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, RequestRefused
 from regroup.members.runtime.timers import MemberTimers
 from regroup.members.runtime.workload import RecordLedger, Workload
@@ -29,6 +29,7 @@ FAULTS: Final = (
     MemberFaultKind.ZOMBIE,
     MemberFaultKind.RESTART,
     MemberFaultKind.RESTART_AS_STRANGER,
+    MemberFaultKind.NO_POLL,
     MemberFaultKind.SLOW_JOIN,
     MemberFaultKind.SLOW_REVOKE,
 )
@@ -38,7 +39,7 @@ FAULTS: Final = (
 class ConsumerProtocolMember:
     """A member that is started once and ends as left, crashed or failed; with the parameters of SimulatedMember.
 
-    A client of this protocol draws its member id itself, another one for each process: `draw_member_id` does.
+    A client of this protocol draws its member id itself, another one for each process: by a call of `draw_member_id`.
     """
 
     def __init__(
@@ -50,15 +51,16 @@ class ConsumerProtocolMember:
         *,
         pattern: str = "",
         draw_member_id: Callable[[], str],
-        faults: Iterable[MemberFault],
-        observe: MemberObserver,
-        on_note: NoteObserver,
-        on_process_exit: Callable[[str], None],
+        faults: Iterable[MemberFault] = (),
+        observe: MemberObserver = lambda name, change: None,
+        on_note: NoteObserver = lambda name, note: None,
+        on_process_exit: Callable[[str], None] = lambda name: None,
         workload: Workload | None = None,
         ledger: RecordLedger | None = None,
         epoch_ms: int = 0,
     ) -> None:
-        """With a `pattern` the member subscribes to the topics that match it, and not by name."""
+        """If `pattern` is not empty, the member subscribes to the topics that match it, and the topics of
+        `subscription` are ignored."""
         self.name = name
         self.error_codes_seen: dict[int, None] = {}
         self.is_zombie = False
@@ -82,6 +84,7 @@ class ConsumerProtocolMember:
         )
         self._condition = ""
         self._pause_count = 0
+        self._ended: asyncio.Future[None] | None = None
         self._process = self._new_process()
 
     def _new_process(self) -> ConsumerProtocolProcess:
@@ -102,13 +105,18 @@ class ConsumerProtocolMember:
         return self._process.consumer
 
     @property
+    def outside_poll_ms(self) -> int:
+        """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
+        return self._process.outside_poll_ms
+
+    @property
     def is_stopped(self) -> bool:
-        """Whether it has left, crashed, or was refused for good."""
+        """Whether the member has left, crashed, or ended because of a refused heartbeat."""
         return self._condition in ("crashed", "left", "failed")
 
     @property
     def view(self) -> MemberView:
-        """The member as a table shows it."""
+        """The state of the member as a row of a table: ids, epoch, partitions, condition and counts of records."""
         generation, application = self.consumer.generation, self._application
         return MemberView(
             self.name,
@@ -124,12 +132,27 @@ class ConsumerProtocolMember:
         )
 
     def start(self) -> None:
-        """Find the coordinator, and join with the first heartbeat."""
+        """Find the coordinator, and join with the first heartbeat. This must be called inside the event loop."""
+        self._ended = asyncio.get_running_loop().create_future()
         self._injector.reach_milestone(MemberMilestone.STARTED)
         self._process.begin()
 
     def enforce_rebalance(self, reason: str) -> None:
-        """Members of the consumer protocol cannot ask for a rebalance: nothing happens."""
+        """Do nothing: a member of the consumer protocol cannot ask for a rebalance. SimulatedMember has the same
+        method."""
+
+    async def close(self) -> None:
+        """Leave the group, if a process of the member runs; a static member leaves with epoch -2, which says that it
+        will return.
+
+        Returns when the coordinator has responded, or after a limited time.
+        """
+        self.resume()
+        if self._ended is not None and not self._condition:
+            self._process.leave()
+            await asyncio.wait([self._ended], timeout=MAX_CLOSE_TIMEOUT_MS / 1000)
+        self._process.stop()
+        self._timers.cancel_all()
 
     def _on_refusal(self, refused: RequestRefused, code: int) -> None:
         self.error_codes_seen[code] = None
@@ -154,6 +177,8 @@ class ConsumerProtocolMember:
                 self._end("crashed")
             case MemberFaultKind.PAUSE:
                 self._pause(fault.duration_ms or 0, self._resume, "paused")
+            case MemberFaultKind.NO_POLL:
+                self._timers.run_when_resumed(lambda: self._process.stay_outside_poll(fault.duration_ms or 0))
             case MemberFaultKind.LEAVE:
                 asyncio.get_running_loop().call_soon(self._timers.run_when_resumed, self._leave)
             case MemberFaultKind.ZOMBIE:
@@ -166,8 +191,19 @@ class ConsumerProtocolMember:
                 self._settings = replace(self._settings, group_instance_id=None)
                 self._pause(fault.duration_ms or 0, self._restart, "restarting")
 
+    def end_fault(self, kind: MemberFaultKind) -> None:
+        """End a lasting fault, if it has begun."""
+        self._injector.end_fault(kind)
+
+    def resume(self) -> None:
+        """End a pause early. It has no effect on a member that is not paused."""
+        if self._condition == "paused":
+            self._pause_count += 1
+            self._resume()
+
     def _pause(self, duration_ms: int, then: Callable[[], None], condition: str) -> None:
-        """Pause the member. Only the latest pause or restart resumes it."""
+        """Pause the member, show it as `condition`, and call `then` after the duration, unless another pause or restart
+        has begun meanwhile."""
         self._condition = condition
         self._pause_count += 1
         count = self._pause_count
@@ -179,7 +215,8 @@ class ConsumerProtocolMember:
         self._timers.resume()
 
     def _restart(self) -> None:
-        """Begin a new process, with another member id; a static member has its instance id again."""
+        """Replace the process of the member by a new one, with another member id. A static member keeps its instance
+        id."""
         self._note(FaultEnded(self._condition))
         self._condition, self.is_zombie = "", False
         self._timers.resume_without_backlog()
@@ -201,3 +238,5 @@ class ConsumerProtocolMember:
         self._condition = condition
         self._process.stop()
         self._timers.cancel_all()
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)

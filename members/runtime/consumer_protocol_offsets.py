@@ -40,7 +40,8 @@ SendToCoordinator: TypeAlias = Callable[[Message, Callable[[Message], None], Cal
 
 
 class ConsumerProtocolOffsets:
-    """The positions of one process. `generation` gives its member id and epoch; None if it may not commit."""
+    """Fetches and commits the offsets of one process, and keeps its positions. `generation` returns the member id and
+    epoch for these requests, or None while the process may not send them."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class ConsumerProtocolOffsets:
     # -- reading
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions from their committed offsets on."""
+        """Fetch the committed offsets of these partitions, and begin to read their records there."""
         if self._application.reads_records:
             added = dict.fromkeys(partitions)
             self._owned.update(added)
@@ -76,7 +77,7 @@ class ConsumerProtocolOffsets:
             self._fetch_offsets()
 
     def drop(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Read these partitions no more, and forget their positions and fetched records."""
+        """Stop reading these partitions, and forget their positions and fetched records."""
         for each in partitions:
             for table in (self._owned, self._wanted, self.positions):
                 table.pop(each, None)
@@ -115,7 +116,8 @@ class ConsumerProtocolOffsets:
     def commit(
         self, partitions: Iterable[TopicPartition], then: Callable[[], None] = lambda: None, *, attempts: int = 1
     ) -> None:
-        """Commit the positions of these partitions, if there are any, with so many attempts."""
+        """Commit the positions of these partitions, and try at most `attempts` times. `then` is called when that has
+        succeeded or failed, and at once if there is nothing to commit or `enable_auto_commit` is off."""
         offsets = {each: self.positions[each] for each in partitions if each in self.positions}
         if not offsets or not self._settings.enable_auto_commit:
             then()

@@ -46,7 +46,8 @@ ZOMBIE_COMMIT_INTERVAL_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ProcessParts:
-    """What the processes of one member share."""
+    """The parts of a member that all its processes use, one after the other: transport, timers, application,
+    callbacks."""
 
     transport: MemberTransport
     timers: MemberTimers
@@ -59,7 +60,7 @@ class ProcessParts:
 
 
 class ConsumerProtocolProcess:
-    """A process that runs from `begin` until `stop`."""
+    """One process of a simulated member of the consumer protocol, which runs from `begin` until `stop`."""
 
     def __init__(self, parts: ProcessParts, settings: ConsumerSettings, consumer: ConsumerProtocolMachine) -> None:
         self.consumer = consumer
@@ -84,6 +85,7 @@ class ConsumerProtocolProcess:
         )
         self._is_over = False
         self._is_heartbeat_in_flight = self._is_heartbeat_wanted = False
+        self._left_poll_at_ms = 0
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
         self._has_lost_all = False
         """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
@@ -91,14 +93,14 @@ class ConsumerProtocolProcess:
         """How often the application has left poll(), by which an old poll timeout differs from the present one."""
 
     def begin(self) -> None:
-        """Find the coordinator, and join with the first heartbeat."""
+        """Find the coordinator, and join the group with the first heartbeat."""
         self._application.on_records = lambda: self._timers.run_when_resumed(self._process_records)
         self._refresh_metadata(self._requests.find_coordinator)
         if self._application.reads_records:
             self._call_after(self._settings.auto_commit_interval_ms, self._on_commit_due)
 
     def stop(self) -> None:
-        """End without another request."""
+        """End the process without another request, as if it were killed."""
         self._is_over = self._requests.is_over = True
         self._timers.set_deadline(None, self._send_heartbeat)
         self._fetcher.close()
@@ -107,7 +109,8 @@ class ConsumerProtocolProcess:
         self._timers.call_after(delay_ms, lambda: None if self._is_over else then())
 
     def _refresh_metadata(self, then: Callable[[], None]) -> None:
-        """Learn the topics to which the member subscribes by name; with a pattern it learns all."""
+        """Request the ids of the topics to which the member subscribes, with a pattern those of all topics; then call
+        `then`."""
         self._requests.refresh_metadata(self.consumer.metadata_topics, lambda found: self._on_metadata(found, then))
 
     def _on_metadata(self, found: Mapping[bytes, str], then: Callable[[], None]) -> None:
@@ -127,13 +130,14 @@ class ConsumerProtocolProcess:
             self._injector.reach_milestone(milestone)
 
     def _generation(self) -> MemberGeneration | None:
-        """What requests about offsets name; None if the member is in no group, or knows that it is fenced."""
+        """The member id and epoch for requests about offsets; None if the member is in no group, or knows that it is
+        fenced."""
         return self.consumer.generation if self.consumer.has_joined and not self._has_lost_all else None
 
     # -- heartbeats
 
     def _send_heartbeat(self) -> None:
-        """Send a heartbeat, or as soon as the one in flight has its response."""
+        """Send a heartbeat now or, if one is in flight, as soon as that has its response."""
         if self._is_over or self._is_leaving or self._has_lost_all:
             return
         self._is_heartbeat_wanted = self._is_heartbeat_in_flight
@@ -144,7 +148,8 @@ class ConsumerProtocolProcess:
         self._requests.send(self.consumer.heartbeat(), self._on_heartbeat, self._on_heartbeat_lost)
 
     def _on_heartbeat_lost(self) -> None:
-        """Say everything again with the epoch that the member knows: the coordinator may be one epoch further."""
+        """Handle a heartbeat without a response: find the coordinator again, and send the next heartbeat with all
+        fields and the epoch that the member knows, although the coordinator may be one epoch further."""
         self._is_heartbeat_in_flight = False
         self.consumer.repeat_everything()
         if not self._is_leaving and not self._has_lost_all:
@@ -196,9 +201,21 @@ class ConsumerProtocolProcess:
 
     # -- inside and outside poll()
 
+    @property
+    def outside_poll_ms(self) -> int:
+        """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
+        return self._timers.now_ms() - self._left_poll_at_ms if self._is_outside_poll else 0
+
+    def stay_outside_poll(self, duration_ms: int) -> None:
+        """Keep the application outside poll() for a time, as if it did something else. No effect if it is outside
+        already, reconciles or leaves."""
+        if not (self._is_over or self._is_outside_poll or self._is_leaving or self._is_reconciling):
+            self._leave_poll(duration_ms, self._poll)
+
     def _leave_poll(self, duration_ms: float, then: Callable[[], None]) -> None:
-        """Be outside poll() for a time; if it is longer than `max.poll.interval.ms`, the member leaves the group."""
-        self._is_outside_poll = True
+        """Keep the application outside poll() for a time, then call `then`. If the time is longer than
+        `max.poll.interval.ms`, the member leaves the group at that limit."""
+        self._is_outside_poll, self._left_poll_at_ms = True, self._timers.now_ms()
         self._away_count += 1
         count = self._away_count
 
@@ -216,7 +233,8 @@ class ConsumerProtocolProcess:
         self._call_after(duration_ms, back)
 
     def _on_poll_timeout(self) -> None:
-        """Leave the group in the background; the application learns it with its next poll()."""
+        """Leave the group while the application is outside poll(). The application learns of it at its next poll(), and
+        joins again."""
         if self._has_lost_all or not self.consumer.has_joined:
             return
         self._has_lost_all = True
@@ -224,9 +242,11 @@ class ConsumerProtocolProcess:
         self._requests.send(self.consumer.last_heartbeat(), lambda response: None, lambda: None)
 
     def _poll(self) -> None:
-        """Commit if that is due, then reconcile and acknowledge it with a heartbeat at once; then process records.
+        """Do what poll() does: commit if a commit is due, reconcile with the assignment and report that with a
+        heartbeat at once, then process records.
 
-        Nothing is taken while a heartbeat is in flight: it may say that the member does not own what it would take.
+        New partitions are not taken while a heartbeat is in flight, since it may report that the member does not own
+        them.
         """
         if self._is_over or self._is_outside_poll or self._is_leaving:
             return
@@ -245,12 +265,14 @@ class ConsumerProtocolProcess:
         self._process_records()
 
     def _reconcile(self, then: Callable[[], None]) -> None:
-        """Commit the positions of all partitions before the assignment changes, and read none meanwhile."""
+        """Commit the positions of all partitions, then call `then`, which changes the owned partitions. Until then no
+        records are processed."""
         self._is_reconciling = True
         self._offsets.commit(tuple(self._offsets.positions), then, attempts=COMMIT_ATTEMPTS)
 
     def _call_back(self, revocable: tuple[TopicPartition, ...]) -> None:
-        """Let the application give partitions up, which takes time with the fault slow-revoke."""
+        """Call the application's rebalance listener for partitions that are then given up. With the fault slow-revoke
+        the call takes time."""
 
         def over() -> None:
             self._is_reconciling = False
@@ -264,7 +286,8 @@ class ConsumerProtocolProcess:
             over()
 
     def _take(self) -> None:
-        """Take what is new, unless the assignment has changed during the commit."""
+        """Take the new partitions of the assignment, unless it has changed during the commit so that others must be
+        given up first."""
         self._is_reconciling = False
         if not (self._has_lost_all or self._is_leaving or self._is_heartbeat_in_flight or self.consumer.revocable):
             for change in self.consumer.reconcile():
@@ -293,7 +316,7 @@ class ConsumerProtocolProcess:
         self._leave_poll(application.processing_ms(batch), complete)
 
     def _on_commit_due(self) -> None:
-        """Commit inside poll(): while the application is outside, its positions are not committed."""
+        """Make the periodic commit. If the application is outside poll(), the commit waits until it is inside again."""
         if self._is_outside_poll or self._is_reconciling:
             self._is_commit_due = True
         elif not self._is_leaving:
@@ -307,11 +330,12 @@ class ConsumerProtocolProcess:
     # -- the end
 
     def become_zombie(self) -> None:
-        """Take in no response any more."""
+        """Make the process a zombie: from now on it ignores every response."""
         self._requests.is_over = True
 
     def resume_as_zombie(self) -> None:
-        """Go on committing with the epoch that the member had, and hear no response."""
+        """Let a zombie commit its positions again and again with the epoch that it had; it still ignores every
+        response."""
         self._timers.set_deadline(None, self._send_heartbeat)
         self._commit_as_zombie()
 
@@ -322,7 +346,7 @@ class ConsumerProtocolProcess:
             self._call_after(ZOMBIE_COMMIT_INTERVAL_MS, self._commit_as_zombie)
 
     def leave(self) -> None:
-        """Commit, give everything up, and send the last heartbeat."""
+        """Commit the positions, give up all partitions, and send the heartbeat that leaves the group."""
         if self._is_over or self._is_leaving or self._requests.is_over:
             return
         self._is_leaving = True

@@ -27,7 +27,8 @@ RETRY_MS = 100
 
 
 class ConsumerProtocolRequests:
-    """Sends the requests of one process. Once `is_over`, what follows a response is not called any more."""
+    """Sends the requests of one process. Once `is_over` is True, responses are ignored: no callback is called any
+    more."""
 
     def __init__(
         self,
@@ -45,7 +46,8 @@ class ConsumerProtocolRequests:
         self.is_over = False
 
     def refresh_metadata(self, topics: Iterable[str] | None, then: Callable[[Mapping[bytes, str]], None]) -> None:
-        """Ask for these topics, with None for all; `then` gets the names by topic id."""
+        """Request the metadata of these topics, of all topics with None, again and again until they arrive; `then` is
+        called with their names by topic id."""
         wanted = None if topics is None else [MetadataRequestTopic(name=each) for each in topics]
 
         def learned(response: Message) -> None:
@@ -56,7 +58,8 @@ class ConsumerProtocolRequests:
         self._send(request, RequestTarget.ANY_BROKER, learned, lambda: self.refresh_metadata(topics, then))
 
     def find_coordinator(self) -> None:
-        """Find the coordinator of the group, as often as it takes."""
+        """Send FindCoordinator again and again until the coordinator of the group is found, then call
+        `on_coordinator`."""
         group_id = self._settings.group_id
         request = FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id])
         self._send(request, RequestTarget.ANY_BROKER, self._on_found, self.find_coordinator)
@@ -71,7 +74,8 @@ class ConsumerProtocolRequests:
             self._on_coordinator()
 
     def send(self, message: Message, then: Callable[[Message], None], on_failure: Callable[[], None]) -> None:
-        """Send a request to the coordinator."""
+        """Send a request to the coordinator. `then` is called with the response, `on_failure` after a pause if there is
+        none."""
         self._send(message, RequestTarget.COORDINATOR, then, on_failure)
 
     def _send(

@@ -78,6 +78,9 @@ class ConsumerDriver:
         self.error_codes_seen: dict[int, None] = {}
         self._zombie_positions: dict[TopicPartition, int] | None = None
         """The offsets that a zombie commits, by partition; None for a member that is not a zombie."""
+        self._left_poll_at_ms: int | None = None
+        """When the application was last inside poll(), while it is outside."""
+        self._is_busy, self._busy_count = False, 0
         self.consumer, self._fetcher = self._new_consumer(settings)
 
     def _new_consumer(self, settings: ConsumerSettings) -> tuple[ConsumerMachine, Fetcher]:
@@ -93,7 +96,9 @@ class ConsumerDriver:
 
     def restart(self, settings: ConsumerSettings, subscription: Subscribe) -> None:
         """Replace the consumer by a new one, as a new process does: nothing but the settings is kept."""
-        self._zombie_positions = None
+        self._zombie_positions, self._left_poll_at_ms = None, None
+        self._is_busy = False
+        self._busy_count += 1
         self._application.clear()
         self._transport.disconnect_coordinator()
         self._fetcher.close()
@@ -101,8 +106,33 @@ class ConsumerDriver:
         self.start(subscription)
 
     def stop(self) -> None:
-        """Stop fetching records."""
+        """Stop fetching records; responses to fetches in flight are ignored."""
         self._fetcher.close()
+
+    @property
+    def outside_poll_ms(self) -> int:
+        """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
+        return 0 if self._left_poll_at_ms is None else self._timers.now_ms() - self._left_poll_at_ms
+
+    def stay_outside_poll(self, duration_ms: int) -> None:
+        """Keep the application outside poll() for a time, as if it did something else.
+
+        The consumer's heartbeats go on, as those of Java's heartbeat thread, until `max_poll_interval_ms` is over.
+        """
+        if self.is_zombie:
+            return
+        self._is_busy = True
+        self._busy_count += 1
+        count = self._busy_count
+
+        def come_back() -> None:
+            if count == self._busy_count:
+                self._is_busy = False
+                self._poll()
+
+        if self.consumer.is_polling:
+            self._receive(PollReturned())
+        self._timers.call_after(duration_ms, come_back)
 
     @property
     def is_zombie(self) -> bool:
@@ -143,11 +173,15 @@ class ConsumerDriver:
     # -- the consumer and its effects
 
     def _poll(self) -> None:
-        if not self.consumer.is_polling and not self.is_zombie:
+        if not self.consumer.is_polling and not self.is_zombie and not self._is_busy:
             self._receive(Poll())
             self._process_records()
 
     def _receive(self, consumer_input: ConsumerInput) -> None:
+        if isinstance(consumer_input, Poll):
+            self._left_poll_at_ms = None
+        elif isinstance(consumer_input, PollReturned):
+            self._left_poll_at_ms = self._timers.now_ms()
         self._apply(self.consumer.receive(consumer_input, self._timers.now_ms()))
 
     def _apply(self, effects: ConsumerEffects) -> None:
@@ -210,7 +244,8 @@ class ConsumerDriver:
         self.feed(response)
 
     def _commit_as_zombie(self, consumer: ConsumerMachine, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit these positions for the consumer's generation, now and then every second, also after a restart."""
+        """Commit these positions with the consumer's generation now, and again every second, also after the member was
+        restarted."""
         self._timers.call_after(ZOMBIE_COMMIT_INTERVAL_MS, partial(self._commit_as_zombie, consumer, positions))
         if consumer.coordinator is not None and positions:
             message = requests.offset_commit(consumer.settings, consumer.generation, positions)

@@ -54,7 +54,7 @@ class FaultInjector:
                 self.start_fault(fault)
 
     def start_fault(self, fault: MemberFault) -> None:
-        """Start a fault now, whatever its trigger."""
+        """Start a fault now, without waiting for its trigger."""
         if fault.kind.is_lasting:
             self._active[fault.kind] = fault
             self._on_lasting(fault)

@@ -165,7 +165,7 @@ class Fetcher:
         )
 
     def _process(self, response: Message, request: Message) -> bool:
-        """Take over the offsets or records of a response.
+        """Apply the response to a ListOffsets or Fetch request: take over its offsets or records.
 
         Returns False for an error: the leaders are then looked up again, and requests are sent after a backoff.
         """
@@ -240,7 +240,8 @@ def _gaps(position: int, records: Sequence[FetchedRecord], stop: int) -> Iterato
 
 
 class _FetchedBatch(NamedTuple):
-    """The records of a batch; none if it is empty or a transaction marker. `stop` is the offset after its last."""
+    """The records of one batch; no records if it is empty or a transaction marker. `stop` is the offset after its last
+    offset."""
 
     records: tuple[FetchedRecord, ...]
     stop: int

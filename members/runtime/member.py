@@ -97,7 +97,7 @@ class SimulatedMember:
 
     @property
     def view(self) -> MemberView:
-        """The member as a table shows it."""
+        """The state of the member as a row of a table: ids, generation, partitions, condition and counts of records."""
         consumer = self.consumer
         return MemberView(
             self.name,
@@ -113,6 +113,11 @@ class SimulatedMember:
         )
 
     @property
+    def outside_poll_ms(self) -> int:
+        """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
+        return self._driver.outside_poll_ms
+
+    @property
     def is_stopped(self) -> bool:
         """Whether the member has left, crashed, or got a fatal error."""
         return self._condition in ("crashed", "left", "failed")
@@ -125,19 +130,19 @@ class SimulatedMember:
     # -- from its start to its end
 
     def start(self) -> None:
-        """Subscribe and join. This must be called inside the event loop."""
+        """Subscribe to the topics, and join the group. This must be called inside the event loop."""
         self._ended = asyncio.get_running_loop().create_future()
         self._injector.reach_milestone(MemberMilestone.STARTED)
         self._driver.start(self._subscription)
 
     def enforce_rebalance(self, reason: str) -> None:
-        """Call the consumer's enforceRebalance() (KIP-568)."""
+        """Let the member rejoin, and so the group rebalance, as the Java client's enforceRebalance() does (KIP-568)."""
         self._timers.run_when_resumed(lambda: self._driver.feed(EnforceRebalance(reason)))
 
     async def close(self) -> None:
         """Close the consumer if it still runs.
 
-        Returns when the coordinator has responded, or the time for it is up.
+        Returns when the coordinator has responded, or after a limited time.
         """
         if self._ended is not None and self._condition in ("", "paused"):
             self._resume()
@@ -158,7 +163,7 @@ class SimulatedMember:
     # -- faults
 
     def inject_fault(self, fault: MemberFault) -> None:
-        """Start a fault now, whatever its trigger."""
+        """Start a fault now, without waiting for its trigger."""
         if fault.kind.is_lasting:
             self._injector.start_fault(fault)
             return
@@ -173,6 +178,8 @@ class SimulatedMember:
                 self._end("crashed")
             case MemberFaultKind.PAUSE:
                 self._pause(duration_ms, self._resume, "paused")
+            case MemberFaultKind.NO_POLL:
+                self._timers.run_when_resumed(lambda: self._driver.stay_outside_poll(duration_ms))
             case MemberFaultKind.LEAVE:
                 loop = asyncio.get_running_loop()
                 loop.call_soon(self._timers.run_when_resumed, lambda: self._driver.feed(Close()))
@@ -197,9 +204,9 @@ class SimulatedMember:
             self._resume()
 
     def _pause(self, duration_ms: int, then: Callable[[], None], condition: str) -> None:
-        """Pause the member.
+        """Pause the member, show it as `condition`, and call `then` after the duration.
 
-        Only the latest pause or restart resumes it; the ends of earlier ones are ignored.
+        `then` is not called if another pause or restart has begun meanwhile.
         """
         self._condition = condition
         self._pause_count += 1

@@ -41,7 +41,7 @@ MemberNote: TypeAlias = RequestRefused | FaultBegan | FaultEnded
 
 
 def refusal_in(response: Message) -> tuple[RequestRefused, int] | None:
-    """The refusal in a response, and its error code.
+    """The RequestRefused for a response with an error, and the error code.
 
     None for a success, and for MEMBER_ID_REQUIRED, which every new member gets (KIP-394).
     """
@@ -52,7 +52,8 @@ def refusal_in(response: Message) -> tuple[RequestRefused, int] | None:
 
 
 def error_code_of(response: Message) -> int:
-    """The error code of a response to a consumer; of an OffsetCommit response, the first one of its partitions."""
+    """The error code of a response to a consumer, 0 for none; of an OffsetCommit response the first error of its
+    partitions."""
     if isinstance(response, OffsetCommitResponse):
         codes = (each.error_code for topic in response.topics for each in topic.partitions)
         return next(filter(None, codes), 0)

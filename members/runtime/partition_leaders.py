@@ -13,7 +13,7 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 
 
 class PartitionLeaders:
-    """The address of each known leader, and the partition counts of topics.
+    """The addresses of the known leaders of partitions, and the numbers of partitions of topics.
 
     `on_refreshed` is called after each Metadata response.
     """

@@ -24,7 +24,7 @@ MAX_COMMAND_BYTES: Final = 200
 
 
 class RemoteCommandKind(StrEnum):
-    """The first word of a command."""
+    """The kind of a command for a member: its first word."""
 
     CRASH = "crash"
     PAUSE = "pause"

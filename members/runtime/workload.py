@@ -92,7 +92,8 @@ class _Partition:
         return False
 
     def skip(self, first: int, stop: int) -> None:
-        """Note that the offsets with first <= offset < stop have no records: they do not count as skipped."""
+        """Note that the log has no records with first <= offset < stop, so that these offsets do not count as
+        skipped."""
         if first > self.end:
             self.gaps.append((self.end, first))
         before = [(start, min(end, first)) for start, end in self.gaps]

@@ -41,8 +41,8 @@ class MemberTransport(Protocol):
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         """Send a request to its target.
 
-        The callback is called once, later, from the event loop; it is not called after the connection was closed on
-        this side.
+        The callback is called once, later, from the event loop, with the response or the failure; never if this side
+        has closed the connection.
         """
 
     def disconnect_coordinator(self) -> None:
@@ -134,6 +134,7 @@ def _group_response(group_id: str, response: OffsetFetchResponse, version: int) 
 
 
 def _group_error(response: OffsetFetchResponse) -> int:
-    """The error code of the whole group. Before version 2 it stands at each of the partitions."""
+    """The error code of the whole group in an OffsetFetch response before version 2, which has it at its partitions; 0
+    if there is none."""
     codes = (each.error_code for topic in response.topics for each in topic.partitions)
     return next((code for code in codes if code and code not in _PARTITION_CODES), 0)

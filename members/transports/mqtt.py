@@ -91,7 +91,8 @@ class MqttTransport(TcpTransport):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _report_unless_crashed(self, text: str) -> None:
-        """Report an error of the connection, or that it works again, unless the error comes from `crash`."""
+        """Report an error of the connection to the MQTT broker, or that it works again, unless the error comes from
+        `crash`."""
         if not self._has_crashed:
             self._report(text)
 
@@ -133,10 +134,8 @@ class MqttTransport(TcpTransport):
                 self._on_responses(payload)
 
     def _on_coordinator_presence(self, payload: bytes) -> None:
-        """Fail all requests in flight.
-
-        They get no response from a coordinator that has stopped or was restarted.
-        """
+        """Handle a message that the coordinator has stopped or was restarted: fail all requests in flight, which get no
+        response any more."""
         try:
             state = decode_payload(payload, dict[str, Any]).get("state")
         except ValueError:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import TransportCallback, choose_version, from_version, to_version
+from regroup.notation.addresses import parse_host_port
 from regroup.protocol.apis import APIS
 from regroup.protocol.codec.codec import codec, decode
 from regroup.protocol.codec.decoder import skip_tagged_fields
@@ -34,31 +35,6 @@ CONNECT_TIMEOUT_S: Final = 10.0
 RECONNECT_BACKOFF_S: Final = 0.05
 RECONNECT_BACKOFF_MAX_S: Final = 1.0
 API_VERSIONS_VERSION: Final = 3
-MAX_PORT: Final = 65_535
-
-
-def parse_host_port(text: str) -> tuple[str, int]:
-    """A host and a port from `HOST:PORT`; an IPv6 host stands in brackets. Raises ValueError for any other text."""
-    host, _, port = text.rpartition(":")
-    host = host.strip("[]")
-    if not is_host(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) <= MAX_PORT:
-        raise ValueError(f"invalid address: {text!r}; write HOST:PORT, for example localhost:9092")
-    return host, int(port)
-
-
-def is_host(text: str) -> bool:
-    """Whether the text can be a host name. `a..b`, or a label of 64 letters, cannot be looked up."""
-    try:
-        return bool(text.encode("idna"))
-    except UnicodeError:
-        return False
-
-
-def parse_host(text: str) -> str:
-    """Return the text if it can be a host name. Raises ValueError otherwise."""
-    if not is_host(text):
-        raise ValueError(f"invalid host: {text!r}; write a name or an address, for example 127.0.0.1")
-    return text
 
 
 def _reason_of(error: OSError) -> str:

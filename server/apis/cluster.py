@@ -323,8 +323,8 @@ class ClusterApis:
 
 
 def _place_in_metadata(topic: MetadataResponseTopic) -> int:
-    """Sort key of a topic in the Metadata response: Kafka puts unknown topic ids first, then existing topics, then
-    other errors."""
+    """The sort key of a topic in the Metadata response. As in Kafka, unknown topic ids come first, then existing
+    topics, then topics with other errors."""
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
         return 0
     return 2 if topic.error_code else 1

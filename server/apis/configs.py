@@ -122,7 +122,8 @@ class ConfigApis:
         return [_row(setting, None, read_only=True) for setting in self._broker_settings()]
 
     def _own_configs(self, resource_type: int, name: str) -> dict[str, str]:
-        """The settings that the resource has of its own; none for an unknown topic, and for a broker."""
+        """The settings that the resource of this type and name has of its own; empty for an unknown topic, and for a
+        broker."""
         if resource_type == _GROUP:
             return self._state.image.group_configs.get(name, {})
         topic = self._state.topics.get(name) if resource_type == _TOPIC else None
@@ -198,7 +199,8 @@ class ConfigApis:
     def _changed(
         self, resource_type: int, name: str, entries: Sequence[IncrementalAlterConfigsEntry]
     ) -> dict[str, str]:
-        """The own settings of a topic or a group after these changes; none for an unknown topic."""
+        """The settings that a topic or a group has of its own after the changes `entries`; empty for an unknown
+        topic."""
         if resource_type != _GROUP and name not in self._state.topics:
             return {}
         if len({entry.name for entry in entries}) < len(entries):
@@ -239,12 +241,14 @@ class ConfigApis:
 
 
 def _is_list(resource_type: int, name: str) -> bool:
-    """Whether values can be appended to a setting. No list among the settings of groups is served."""
+    """Whether the value of this setting is a list, so that values can be appended to it. No setting of groups that is
+    served is a list."""
     return resource_type == _TOPIC and name in TOPIC_CONFIGS and TOPIC_CONFIGS[name].type_id == LIST
 
 
 def _check_entries(resource: AlterConfigsResource | IncrementalAlterConfigsResource, *, is_repeated: bool) -> None:
-    """Make the checks that Kafka makes of a request to change settings. Raises RequestError."""
+    """Check a request's entry for one resource as Kafka does; `is_repeated` says that other entries name the same
+    resource. Raises RequestError."""
     if is_repeated:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     counts = Counter(entry.name for entry in resource.configs)
@@ -259,7 +263,8 @@ def _check_entries(resource: AlterConfigsResource | IncrementalAlterConfigsResou
 def _group_row(
     name: str, config: GroupConfig, own: str | None, broker: DescribedSetting | None
 ) -> DescribeConfigsResourceResult:
-    """The value is the group's own, the broker's, or the default: the first that there is. The synonyms are all."""
+    """The description of one setting of a group. Its value is the group's own, or else the broker's, or else the
+    default; the synonyms list all of these that exist."""
     values = [DescribeConfigsSynonym(name=config.broker_setting, value=config.default, source=_SOURCE_DEFAULT)]
     if broker is not None and broker.text != config.default:
         values.insert(0, DescribeConfigsSynonym(name=broker.name, value=broker.text, source=_SOURCE_STATIC_BROKER))
@@ -297,8 +302,8 @@ def _row(setting: DescribedSetting, source: int | None, *, read_only: bool) -> D
 def _row_for_version(
     row: DescribeConfigsResourceResult, version: int, *, with_synonym: bool
 ) -> DescribeConfigsResourceResult:
-    """Adapt a described setting to the version of the response: v0 says only whether a value is the default, later
-    versions say where it comes from."""
+    """Return the described setting in the form of the response's `version`: v0 says only whether the value is the
+    default, later versions say where it comes from. `with_synonym` says whether the request asks for synonyms."""
     if version == 0:
         return replace(row, synonyms=[])
     if not with_synonym:

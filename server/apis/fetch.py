@@ -120,8 +120,8 @@ class PendingFetch:
                 yield 1
 
     def _await(self, topic: FetchTopic, wanted: FetchPartition, result: _PartitionResult) -> None:
-        """Listen to a partition for new records. Check it at once, since it may have grown, or have an error, since it
-        was read."""
+        """Call `_on_growth` from now on whenever the partition's log changes, and once now, because the log may have
+        grown or have an error since it was read."""
         try:
             log = self._find_log(topic, wanted.partition)
         except RequestError:
@@ -248,8 +248,8 @@ class PendingFetch:
 
 
 def _without_repetitions(request: FetchRequest) -> FetchRequest:
-    """The request with each partition once, as Kafka reads it: of repeated entries the last one counts, and it stands
-    at the place of the first."""
+    """Return the request with each partition only once, as Kafka reads it: of repeated entries the last one counts, at
+    the place of the first."""
     if len(request.topics) <= 1 and sum(len(topic.partitions) for topic in request.topics) <= 1:
         return request
     topics: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}

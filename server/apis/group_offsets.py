@@ -161,8 +161,8 @@ class GroupOffsetApis:
         return replace(fetched, topics=[replace(topic, topic_id=each.id_bytes) for topic, each in known if each])
 
     def delete_offsets(self, request: OffsetDeleteRequest, exchange: Exchange) -> None:
-        """Answer an OffsetDelete. If the group has an error, it replaces the errors of partitions (behaviour
-        `offset-delete.unknown-partition`)."""
+        """Answer an OffsetDelete. If the coordinator returns an error for the group, the response has that error and
+        none for partitions (behaviour `offset-delete.unknown-partition`)."""
         requested, existing = RequestedPartitions(), dict[str, dict[int, None]]()
         for topic in request.topics:
             known = self._state.find_topic(topic.name, NO_UUID)
@@ -232,8 +232,9 @@ def _with_ids(topic_ids: Iterable[TopicKey], response: OffsetCommitResponse) -> 
 def codes_in_order(
     topics: Iterable[OffsetCommitResponseTopic | TxnOffsetCommitResponseTopic],
 ) -> Callable[[str, int], int]:
-    """A function that returns the error code of one partition, given topic name and index. It must be called for the
-    partitions of each topic in the order of the request, and ignores the index."""
+    """Return a function that returns the error code of one partition in these topics of a response, given topic name
+    and index. It ignores the index, and so must be called for the partitions of each topic in the order of the
+    request."""
     codes = {topic.name: iter([each.error_code for each in topic.partitions]) for topic in topics}
     return lambda name, _: next(codes[name])
 
@@ -274,7 +275,8 @@ def _as_requested(
 
 
 def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """An OffsetFetch request up to v7, which names one group, in the form of a group entry of later versions."""
+    """Convert an OffsetFetch request up to v7, which names one group, to the entry that a later version has for that
+    group."""
     topics = request.topics
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
@@ -285,7 +287,7 @@ def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _single_group_response(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """The OffsetFetch response up to v7, which is about one group."""
+    """Convert the fetched offsets of a group to an OffsetFetch response up to v7, which is about one group."""
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[

@@ -258,8 +258,8 @@ def submit_all(
 
 
 def _entries(response: Any) -> int:
-    """The entries in the response about one group, which determine the steps it costs: members and their assigned
-    topics, or partitions with offsets."""
+    """The number of entries in the response about one group, which is the number of steps that the response costs:
+    members and their assigned topics, or partitions with offsets."""
     if isinstance(response, DescribedGroup):
         return len(response.members)
     if isinstance(response, DescribedConsumerGroup):
@@ -273,8 +273,8 @@ def _entries(response: Any) -> int:
 
 
 def _missing_as_error(group: DescribedGroup) -> DescribedGroup:
-    """The description of a group that does not exist, or is not classic, as an error, which it is since DescribeGroups
-    v6 (KIP-1043)."""
+    """Since DescribeGroups v6 (KIP-1043) a group that does not exist or is not classic is described by an error: return
+    that description for such a group, and any other unchanged."""
     if group.error_code or group.group_state != "Dead":
         return group
     text = group.error_message or f"Group {group.group_id} not found."

@@ -12,8 +12,8 @@ READ_COMMITTED = 1
 
 
 class PartitionFinder:
-    """Finds topics, and the logs of the partitions that one broker leads. Raises RequestError with Kafka's error
-    code."""
+    """Finds the topics that requests name, and the logs of partitions. It raises RequestError with Kafka's error code
+    for unknown ones, and for partitions that another broker leads."""
 
     def __init__(self, state: ClusterState, node_id: int) -> None:
         self._state = state

@@ -17,7 +17,7 @@ TopicKey: TypeAlias = str | bytes
 
 
 class PartitionWithIndex(Protocol):
-    """A partition as the requests of several APIs name it."""
+    """A partition in a request: any structure with a partition index."""
 
     @property
     def partition_index(self) -> int: ...
@@ -71,8 +71,8 @@ class RequestedPartitions:
         codes += [(each.partition_index, code) for each in partitions]
 
     def answer(self, code_of: Callable[[str, int], int]) -> Iterator[AnsweredTopic]:
-        """The topics of the response. `code_of` returns the coordinator's error code for a partition, given topic name
-        and index. It is called once for each existing partition, in the order of the request."""
+        """Make the topics of the response. `code_of(topic, index)` returns the coordinator's error code for a
+        partition; it is called once for each existing partition, in the order of the request."""
         answered = [
             AnsweredTopic(key, [(index, code_of(topic.name, index)) for index in indexes])
             for key, topic, indexes in self._existing

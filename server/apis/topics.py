@@ -157,7 +157,8 @@ class TopicApis:
     def _create(
         self, topic: CreatableTopic, events: dict[str, TopicCreated], described: "_DescribedConfigs"
     ) -> CreatableTopicResult:
-        """The result of creating a topic. Its event, if it may be created, is added to `events`."""
+        """Check one topic of a CreateTopics request and return its result. If the topic may be created, the event that
+        creates it is added to `events`."""
         settings = self._state.settings
         partitions = self._partition_count(topic)
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
@@ -210,8 +211,8 @@ class TopicApis:
     def _delete(
         self, states: Sequence[DeleteTopicState], exchange: Exchange, events: list[TopicDeleted]
     ) -> DeletableTopicResult:
-        """The result of deleting a topic. Its event, if it may be deleted, is added to `events`. A topic that the
-        request names twice is not deleted."""
+        """Check the topic that these entries of a DeleteTopics request mean, and return its result. If the topic may be
+        deleted, the event is added to `events`. A topic that the request names twice is not deleted."""
         state = next((each for each in states if each.name is not None), states[0])
         try:
             if len(states) > 1:

@@ -36,7 +36,7 @@ log = get_logger("transactions")
 
 
 class InvalidPattern(ValueError):
-    """The pattern is not a regular expression of RE2, or RE2 is not installed; the text says which."""
+    """Raised for a pattern that is not a regular expression of RE2, or if RE2 is not installed; the text says which."""
 
 
 class TransactionListApis:

@@ -80,8 +80,11 @@ class TransactionalOffsetApis:
         self._groups.submit(command, on_response, exchange.cause)
 
     def _check_transaction(self, request: TxnOffsetCommitRequest, exchange: Exchange) -> ErrorCode:
-        """The error code of a commit that does not belong to the producer's open transaction. Such offsets would stay
-        pending, because no end of a transaction reaches them."""
+        """Check that the commit belongs to the producer's open transaction, to which newer request versions first add
+        the group's partition of `__consumer_offsets`. Returns an error code, NONE if the commit is valid.
+
+        Offsets without an open transaction would stay pending for ever, because no end of a transaction reaches them.
+        """
         producer = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
         partition = self._state.partition_of_group(request.group_id)
         if exchange.version >= _ADDS_GROUP_SINCE:
@@ -100,9 +103,8 @@ class TransactionalOffsetApis:
         """The producer epoch of the producer's open transaction, if it contains this partition of `__consumer_offsets`;
         None if not."""
         has_written = any(
-            producer_id in group.pending_transactional_offsets
-            and self._state.partition_of_group(group.group_id) == partition
-            for group in self._groups.groups()
+            self._state.partition_of_group(group.group_id) == partition
+            for group in self._groups.groups_of_producer(producer_id)
         )
         if not has_written:
             return None

@@ -48,8 +48,8 @@ class TransactionApis:
         }
 
     def _check_id(self, transactional_id: str) -> ErrorCode | None:
-        """The error code of a transactional id that is empty or that another broker coordinates; None for a valid
-        one."""
+        """The error code of a transactional id that is empty or that another broker coordinates; None if this broker
+        coordinates it."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         is_here = self._state.transaction_coordinator_id(transactional_id) == self._node_id
@@ -118,7 +118,8 @@ class TransactionApis:
     def _verify(
         self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
-        """Check that the partitions are part of the transaction, without adding them; returns their error codes."""
+        """Check that the partitions are part of the producer's open transaction, without adding them; returns their
+        error codes."""
         id_error = self._check_id(producer.transactional_id)
         check_write = self._transactions.write_checker(producer)
 
@@ -135,7 +136,8 @@ class TransactionApis:
         return topic is not None and 0 <= index < topic.partitions
 
     def add_offsets(self, request: AddOffsetsToTxnRequest, exchange: Exchange) -> None:
-        """Add the group's partition of `__consumer_offsets` to the transaction."""
+        """Answer an AddOffsetsToTxn: add the partition of `__consumer_offsets` that holds the group to the producer's
+        transaction."""
         producer = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
         partitions = {OFFSETS_TOPIC: [self._state.partition_of_group(request.group_id)]}
         code = self._check_id(request.transactional_id)
@@ -173,7 +175,8 @@ def _code_for_version(code: ErrorCode, version: int, *, fenced_since: int) -> Er
 def _results(
     topics: list[AddPartitionsToTxnTopic], code: Callable[[str, int], ErrorCode]
 ) -> list[AddPartitionsToTxnTopicResult]:
-    """Topics of the response, with `code(topic, index)` for each partition, in the order of the request."""
+    """Make the topics of the response, in the order of the request. `code(topic, index)` returns the error code of a
+    partition."""
     return [
         AddPartitionsToTxnTopicResult(
             name=topic.name,

@@ -167,7 +167,7 @@ def encode_cluster_event(
 
 
 def decode_cluster_event(record: NewRecord) -> ClusterEvent:
-    """The event that a record holds. Raises UnknownClusterEvent."""
+    """Decode the cluster event that a stored record contains. Raises UnknownClusterEvent."""
     event_type = CLUSTER_EVENT_TYPES.get(record.type)
     if event_type is None or record.version != CLUSTER_EVENT_VERSION:
         raise UnknownClusterEvent(

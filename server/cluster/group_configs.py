@@ -55,14 +55,16 @@ _PREFIX: Final = "consumer."
 
 
 def effective_group_settings(settings: CoordinatorSettings, configs: Mapping[str, str]) -> CoordinatorSettings:
-    """The settings that count for a group with these of its own."""
+    """The coordinator's settings as they apply to one group: `configs`, the settings that the group has of its own,
+    replace those of the broker in `settings`."""
     return _effective(settings, frozenset(configs.items()))
 
 
 @lru_cache(maxsize=1024)
 def _effective(settings: CoordinatorSettings, configs: frozenset[tuple[str, str]]) -> CoordinatorSettings:
-    """A value beyond the present bounds of the broker counts as the nearest bound. Values that do not fit together any
-    more, as a heartbeat interval that is longer than the session timeout, do not count."""
+    """The result of `effective_group_settings`, cached. A group's value outside the broker's present bounds is replaced
+    by the nearest bound. If the group's values contradict the other settings, as a heartbeat interval that is longer
+    than the session timeout, the broker's settings are returned unchanged."""
     own = {}
     for name, text in configs:
         if name.startswith(_PREFIX):
@@ -75,8 +77,8 @@ def _effective(settings: CoordinatorSettings, configs: frozenset[tuple[str, str]
 
 
 def check_group_configs(settings: CoordinatorSettings, configs: Mapping[str, str]) -> None:
-    """Check all settings that a group is to have of its own. Raises InvalidSetting, with Kafka's words where it has
-    any."""
+    """Check `configs`, all settings that a group is to have of its own. Raises InvalidSetting for an invalid one, with
+    Kafka's message where Kafka has one."""
     for name, text in configs.items():
         row = GROUP_CONFIGS.get(name)
         if row is None:
@@ -89,7 +91,8 @@ def check_group_configs(settings: CoordinatorSettings, configs: Mapping[str, str
 
 
 def check_number(settings: CoordinatorSettings, name: str, value: int) -> None:
-    """The bounds of a setting of consumer groups are settings of the broker."""
+    """Check a number that a group's setting is to have. A setting of consumer groups must lie within bounds that are
+    settings of the broker; any other must not be negative. Raises InvalidSetting."""
     if name.startswith(_PREFIX):
         minimum, maximum = bounds_of(settings, name)
         if not minimum <= value <= maximum:
@@ -99,7 +102,8 @@ def check_number(settings: CoordinatorSettings, name: str, value: int) -> None:
 
 
 def check_heartbeat_interval(settings: CoordinatorSettings, configs: Mapping[str, str]) -> None:
-    """It must be shorter than the session timeout; of what the group has not set the broker's value counts."""
+    """Raise InvalidSetting unless the group's heartbeat interval is shorter than its session timeout. If the group has
+    no value of its own for one of the two, the broker's value is compared."""
     interval_ms = int(configs.get("consumer.heartbeat.interval.ms", settings.group_consumer_heartbeat_interval_ms))
     timeout_ms = int(configs.get("consumer.session.timeout.ms", settings.group_consumer_session_timeout_ms))
     if interval_ms >= timeout_ms:
@@ -110,7 +114,7 @@ def check_heartbeat_interval(settings: CoordinatorSettings, configs: Mapping[str
 
 
 def bounds_of(settings: CoordinatorSettings, name: str) -> tuple[int, int]:
-    """The least and the largest value of a setting of consumer groups."""
+    """The least and the largest value that the broker's settings allow for this setting of consumer groups."""
     rest = field_of(name).removeprefix("group_consumer_")
     minimum: int = getattr(settings, f"group_consumer_min_{rest}")
     maximum: int = getattr(settings, f"group_consumer_max_{rest}")
@@ -118,5 +122,5 @@ def bounds_of(settings: CoordinatorSettings, name: str) -> tuple[int, int]:
 
 
 def field_of(name: str) -> str:
-    """The field of CoordinatorSettings that a setting of consumer groups replaces."""
+    """The name of the field of CoordinatorSettings that this setting of consumer groups replaces."""
     return f"group_{name.replace('.', '_')}"

@@ -33,21 +33,26 @@ class BrokerGroups(Protocol):
     """The groups that one broker coordinates."""
 
     def submit(self, command: c.Command, on_response: OnResponse | None = None, cause: Cause | None = None) -> None:
-        """Handle a command now; `on_response` is called once, now or later."""
+        """Handle a command of a client now. `on_response` is called once with the response: before the method returns,
+        or later if the request is held. `cause` is stored with the events to which the command leads."""
 
     def heartbeat_revalidator(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        """A function that repeats an accepted heartbeat without decoding it: it restarts the session timeout and
-        returns True, or returns False if the heartbeat must be submitted again."""
+        """Return a function that repeats `heartbeat`, which was accepted, for an equal request that need not be
+        decoded. The function restarts the member's session timeout and returns True; it returns False if the heartbeat
+        must be submitted as a command."""
 
     def groups(self) -> Iterator[Group]:
-        """Every group that exists."""
+        """Iterate over the groups that exist and that this broker coordinates."""
+
+    def groups_of_producer(self, producer_id: int) -> list[Group]:
+        """The groups that hold offsets of this producer's open transaction."""
 
     def group(self, group_id: str) -> Group:
         """The present state of a group, also of one that another broker coordinates."""
 
     @property
     def settings(self) -> CoordinatorSettings:
-        """The settings of the coordinators."""
+        """The settings of the group coordinators, without those that single groups have of their own."""
 
     @property
     def refusal(self) -> ErrorCode | None:
@@ -56,8 +61,8 @@ class BrokerGroups(Protocol):
 
 
 class GroupRouter:
-    """All group coordinators, one for each shard. `new_coordinator` makes one from a predicate that selects its group
-    ids."""
+    """The group coordinators of all brokers, one for each shard. `new_coordinator` is a function that makes one; its
+    argument is a function that returns for a group id whether the group belongs to the coordinator's shard."""
 
     def __init__(
         self, state: ClusterState, new_coordinator: Callable[[Callable[[str], bool]], GroupCoordinator]
@@ -85,12 +90,12 @@ class GroupRouter:
         return self.coordinators[0] if len(self.coordinators) == 1 else RoutedGroups(self, node_id)
 
     async def start(self) -> None:
-        """Start all coordinators, which load their groups: before the brokers listen, and after the store was
-        reopened."""
+        """Start all coordinators; each loads its groups from the store. It is called before the brokers listen, and
+        again after a failed store was reopened."""
         await self.start_shards(range(len(self.coordinators)))
 
     def stop_moved_shards(self) -> list[int]:
-        """Stop the coordinators of shards with a new leader; returns the shards."""
+        """Stop the coordinators of all shards whose leader has changed since the last call, and return these shards."""
         moved = [shard for shard, leader in enumerate(self._leaders) if self._state.leader_of(shard) != leader]
         for shard in moved:
             self.coordinators[shard].stop()
@@ -109,16 +114,18 @@ class GroupRouter:
             coordinator.stop()
 
     def take_snapshots(self) -> list[Snapshot]:
-        """Snapshots of the groups that changed since their last saved one."""
+        """Return snapshots of the groups that have changed since they were last saved in a snapshot."""
         return [snapshot for coordinator in self.coordinators for snapshot in coordinator.take_snapshots()]
 
     def mark_saved(self, snapshots: Sequence[Snapshot]) -> None:
-        """Note that these snapshots are stored, so that groups without new events are left out of the next ones."""
+        """Note that these snapshots are stored, so that `take_snapshots` leaves out groups that have no event after
+        them."""
         for coordinator in self.coordinators:
             coordinator.mark_saved(snapshots)
 
     def _on_events(self, events: Sequence[ClusterEvent]) -> None:
-        """Delete the offsets that groups have committed in deleted topics, whichever broker coordinates them."""
+        """If topics were deleted by these events, delete the offsets that groups have committed in them, in the
+        coordinators of all brokers."""
         topics = [event.name for event in events if isinstance(event, TopicDeleted)]
         if not topics:
             return
@@ -140,9 +147,8 @@ class GroupRouter:
         at_ms, indexes = self._state.now_ms(), set(partitions)
         for shard in sorted({self._state.shard_of_partition(index) for index in indexes}):
             coordinator = self.coordinators[shard]
-            for group in list(coordinator.groups()):
-                has_offsets = producer_id in group.pending_transactional_offsets
-                if has_offsets and self._state.partition_of_group(group.group_id) in indexes:
+            for group in coordinator.groups_of_producer(producer_id):
+                if self._state.partition_of_group(group.group_id) in indexes:
                     command = c.EndTransaction(
                         group_id=group.group_id, at_ms=at_ms, producer_id=producer_id, committed=committed
                     )
@@ -170,6 +176,9 @@ class RoutedGroups:
     def groups(self) -> Iterator[Group]:
         for coordinator in self._own_coordinators():
             yield from coordinator.groups()
+
+    def groups_of_producer(self, producer_id: int) -> list[Group]:
+        return [group for each in self._own_coordinators() for group in each.groups_of_producer(producer_id)]
 
     def group(self, group_id: str) -> Group:
         return self._router.coordinator_of(group_id).group(group_id)

@@ -3,12 +3,14 @@ Kafka's rules for topic names.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Final
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
 
+from regroup.coordinator.layered_mapping import as_builtin
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
 from regroup.protocol.internal_topics import INTERNAL_TOPICS
 from regroup.protocol.java_order import java_string_hash
@@ -65,16 +67,21 @@ class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     topics: dict[str, Topic] = {}  # msgspec gives each value its own copy
     producer_ids_before: StoredNumber = 0
-    transactions: dict[str, Transaction] = {}
+    transactions: Mapping[str, Transaction] = {}
     group_configs: dict[str, dict[str, str]] = {}
 
 
-def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
-    """The state of the cluster after these events. It cannot refuse: they have happened.
+TOPIC_CHANGES: Final = (TopicCreated, PartitionsAdded, TopicConfigured, OffsetsReserved)
+TOPIC_EVENTS: Final = (*TOPIC_CHANGES, TopicDeleted)
 
-    The topics are copied once, so many events at a time cost less than one at a time.
+
+def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
+    """Return the state of the cluster after these events. They are not checked, because they have happened.
+
+    Events of topics copy the dict of topics once for all events of a call, so one call with many of them costs less
+    than many calls.
     """
-    topics = dict(image.topics)
+    topics = dict(image.topics) if any(isinstance(event, TOPIC_EVENTS) for event in events) else image.topics
     producer_ids_before, transactions = image.producer_ids_before, image.transactions
     group_configs = image.group_configs
     for event in events:
@@ -85,7 +92,7 @@ def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
             group_configs = others | ({event.name: event.configs} if event.configs else {})
         elif isinstance(event, ProducerIdsReserved):
             producer_ids_before = event.before
-        elif isinstance(event, TopicCreated | PartitionsAdded | TopicConfigured | OffsetsReserved):
+        elif isinstance(event, TOPIC_CHANGES):
             topics[event.name] = _evolve_topic(topics.get(event.name), event)
         else:
             transactions = evolve_transactions(transactions, event)
@@ -121,12 +128,12 @@ def encode_cluster_snapshot(
 ) -> Snapshot:
     """A snapshot of the cluster's state after its `event_number`-th event. With it, a load need not fold the events
     before."""
-    payload = msgspec.json.encode(image)
+    payload = msgspec.json.encode(image, enc_hook=as_builtin)
     return Snapshot(None, event_number, position, coordinator_epoch, SNAPSHOT_VERSION, payload)
 
 
 def decode_cluster_snapshot(snapshot: Snapshot) -> ClusterImage:
-    """The image that a snapshot holds. Raises StoreDamaged."""
+    """Decode the state of the cluster that a snapshot contains. Raises StoreDamaged."""
     try:
         return msgspec.json.decode(snapshot.payload, type=ClusterImage)
     except UNREADABLE_ERRORS as error:

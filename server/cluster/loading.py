@@ -27,7 +27,8 @@ _EVENTS_PER_FOLD = 1_000
 
 @dataclass(frozen=True, slots=True)
 class StoredClusterState:
-    """The cluster as a store has it: the folded image, the last event, the cluster id."""
+    """The state of the cluster as loaded from a store: the image folded from its events, the last event, and the
+    cluster id."""
 
     image: ClusterImage
     head: Head

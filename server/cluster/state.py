@@ -112,8 +112,8 @@ class ClusterState:
         self._leader_epochs = [coordinator_epoch - 1] * len(self.node_ids)
 
     def reload(self, stored: StoredClusterState, coordinator_epoch: int) -> None:
-        """Begin again from a reopened store. Topics and records whose events did not become durable are dropped; no
-        response has mentioned them."""
+        """Replace the state by `stored`, which was loaded from a reopened store. Topics and records whose events did
+        not become durable are dropped; no response has mentioned them."""
         self._begin(stored, coordinator_epoch)
         remaining: dict[str, dict[int, PartitionLog]] = {}
         reserved_before = {topic.topic_id: topic.reserved_before for topic in self.topics.values()}
@@ -127,8 +127,8 @@ class ClusterState:
         self._logs = remaining
 
     def close(self) -> None:
-        """Record that reserved offsets which were not used are free again. The caller waits until these events are
-        durable."""
+        """Record events by which the offsets that partitions have reserved and not used are free again. The caller
+        waits until these events are durable."""
         for topic in list(self.topics.values()):
             for index, before in enumerate(topic.reserved_before):
                 log = self._logs.get(topic.topic_id, {}).get(index)
@@ -147,7 +147,8 @@ class ClusterState:
     # Events
 
     def record_event(self, event: ClusterEvent, cause: Cause) -> None:
-        """Fold an event and queue it for the store. Raises StoreError if the journal has failed."""
+        """Apply an event to the state and queue it for the store, with its cause. Raises StoreError if the journal has
+        failed."""
         self.record_events((event,), cause)
 
     def record_events(self, events: Sequence[ClusterEvent], cause: Cause) -> None:
@@ -175,11 +176,12 @@ class ClusterState:
 
     @property
     def steps_of_event(self) -> int:
-        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies topics, or settings."""
+        """What recording one event costs, in steps (`regroup.server.limits`): the event copies the dict of topics or of
+        settings."""
         return 1 + (len(self.topics) + len(self.image.group_configs)) // 100
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
-        """After an event, update the values that are derived from the topics."""
+        """Update the values that are derived from the topics after this event; `before` is the state before it."""
         if isinstance(event, TopicCreated | PartitionsAdded | TopicDeleted):
             self._topics_image = None
             self._topics_version = self._event_number
@@ -219,7 +221,7 @@ class ClusterState:
         return self.image.topics
 
     def settings_of_group(self, group_id: str) -> CoordinatorSettings:
-        """The settings that count for one group."""
+        """The coordinator's settings as they apply to this group: its own settings replace those of the broker."""
         configs = self.image.group_configs.get(group_id)
         return effective_group_settings(self.group_settings, configs) if configs else self.group_settings
 
@@ -337,7 +339,7 @@ class ClusterState:
         return tuple(self.nodes), tuple(self._leader_epochs)
 
     def bump_leader_epoch(self, shard: int, leader_epoch: int) -> None:
-        """Set the leader epoch of a shard, because it has a new leader."""
+        """Set the leader epoch of a shard's partitions to `leader_epoch`, because the shard has a new leader."""
         self._leader_epochs[shard] = leader_epoch
         for logs in self._logs.values():
             for index, log in logs.items():

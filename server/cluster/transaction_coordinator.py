@@ -52,8 +52,8 @@ class ProducerIdentity(NamedTuple):
 
 
 class TransactionalOffsets(Protocol):
-    """The group coordinators as the transaction coordinator uses them, for the offsets that groups hold until a
-    transaction ends."""
+    """The operations on group coordinators that the transaction coordinator uses: groups keep the offsets of a
+    transaction until it ends."""
 
     def are_loaded(self, partitions: Iterable[int]) -> bool:
         """Whether the groups of these partitions of `__consumer_offsets` are loaded."""
@@ -79,8 +79,8 @@ class TransactionCoordinator:
         state.event_listeners.append(self._on_events)
 
     def start(self) -> None:
-        """Continue stored transactions after a restart or a failure of the store: restart timeouts, write missing
-        markers."""
+        """Continue with the transactions that the store contains, after a restart or a failure of the store: begin
+        their timeouts again, and write the markers that are missing."""
         self.stop()
         for transaction in list(self._state.image.transactions.values()):
             if transaction.is_ongoing:
@@ -89,7 +89,7 @@ class TransactionCoordinator:
                 self._complete(transaction.transactional_id)
 
     def stop(self) -> None:
-        """Cancel all timeouts, and write no more markers."""
+        """Cancel the timeouts of all transactions, and write no more markers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -158,13 +158,13 @@ class TransactionCoordinator:
         return sum(map(len, transaction.partitions.values())) if transaction else 0
 
     def check_write(self, producer: ProducerIdentity, topic: str, partition: int) -> ErrorCode | None:
-        """The error code of a write to a partition that is not in the producer's open transaction; None if the write is
-        valid (KIP-890)."""
+        """The error code of a producer's write to this partition if the partition is not part of its open transaction;
+        None if the write is valid (KIP-890)."""
         return self.write_checker(producer)(topic, partition)
 
     def write_checker(self, producer: ProducerIdentity) -> Callable[[str, int], ErrorCode | None]:
-        """`check_write` as a function of topic and partition, for many partitions at once. It is valid until the
-        transaction changes."""
+        """Return a function that does for a topic and a partition what `check_write` does for this producer, faster for
+        many partitions. The function is valid until the transaction changes."""
         transaction = self._find(producer.transactional_id)
         error = check_producer(transaction, producer.producer_id, producer.epoch)
         present = transaction.open_partitions if transaction is not None and error is None else {}
@@ -189,9 +189,10 @@ class TransactionCoordinator:
     def end_transaction(
         self, producer: ProducerIdentity, *, committed: bool, bumps_epoch: bool, cause: Cause
     ) -> ProducerIdentity | ErrorCode:
-        """Record that the transaction ends, with commit or abort; the markers are written once that is durable.
+        """Record that the producer's transaction ends with commit or abort. Its markers are written once that event is
+        durable.
 
-        Returns the producer's identity, which with `bumps_epoch` has a new epoch (KIP-890), or an error code.
+        Returns the producer's identity, which has a new epoch if `bumps_epoch` is True (KIP-890), or an error code.
         """
         transactional_id, producer_id, epoch = producer
         transaction = self._find(transactional_id)
@@ -224,8 +225,8 @@ class TransactionCoordinator:
         self._state.when_durable(lambda: self._complete(event.transactional_id), lambda: None)
 
     def _complete(self, transactional_id: str) -> None:
-        """Write the markers and end the transaction in its groups. If one of the groups is being loaded, try again
-        later."""
+        """Write the markers of a transaction whose outcome is final, and end it in the groups of which it has offsets.
+        If one of these groups is being loaded, do all this again later."""
         self._timers.pop(transactional_id, None)
         transaction = self._find(transactional_id)
         if transaction is None or not transaction.is_prepared:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from regroup.coordinator.layered_mapping import with_newer
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster.events import (
     ClusterEvent,
@@ -59,12 +60,13 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the outcome is final, but some markers may not be written yet."""
+        """Whether commit or abort has been decided for the transaction, while some of its markers may not be written
+        yet."""
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_completed(self) -> bool:
-        """Whether the outcome is final and all markers are written."""
+        """Whether the transaction was committed or aborted and all its markers are written."""
         return self.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
     @property
@@ -90,8 +92,9 @@ TransactionsById: TypeAlias = Mapping[str, Transaction]
 """Transactions by transactional id."""
 
 
-def evolve_transactions(transactions: TransactionsById, event: ClusterEvent) -> dict[str, Transaction]:
-    """The transactions by transactional id after this event. It cannot refuse: the event has happened."""
+def evolve_transactions(transactions: TransactionsById, event: ClusterEvent) -> TransactionsById:
+    """Return the transactions, by transactional id, as they are after this event. The event is not checked, because it
+    has happened."""
     match event:
         case ProducerInitialized():
             changed = Transaction(
@@ -109,7 +112,7 @@ def evolve_transactions(transactions: TransactionsById, event: ClusterEvent) -> 
             changed = _completed(transactions[event.transactional_id])
         case _:
             raise TypeError(f"unexpected cluster event: {type(event).__name__}")
-    return {**transactions, changed.transactional_id: changed}
+    return with_newer(transactions, {changed.transactional_id: changed})
 
 
 def _with_partitions(transaction: Transaction, event: PartitionsAddedToTransaction) -> Transaction:
@@ -196,7 +199,7 @@ def is_repeated_end(
 
 
 def _has_previous_epoch(transaction: Transaction, producer_id: int, epoch: int) -> bool:
-    """Whether a request names the epoch before the present one.
+    """Whether the producer id and epoch of a request are those that the producer had before its present epoch.
 
     Kafka compares only the epochs (`endTxnEpochBumped`). So a producer that was fenced while its transaction was open,
     and aborts it with EndTxn v5, is taken for one that repeats its request, and gets the epoch that fenced it.
@@ -208,9 +211,11 @@ def _has_previous_epoch(transaction: Transaction, producer_id: int, epoch: int) 
 def check_end(
     transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps_epoch: bool
 ) -> ErrorCode | None:
-    """The error code of an EndTxn request, or None. With `bumps_epoch` the producer gets a new epoch (KIP-890).
+    """The error code of an EndTxn request, None if it is valid. With `bumps_epoch` (KIP-890, since EndTxn v5) the
+    producer gets a new epoch at the end of each transaction.
 
-    It may then also abort a transaction that has not begun, since it cannot know whether its first write arrived.
+    Such a producer may also abort a transaction that has not begun, since it cannot know whether its first write
+    arrived.
     """
     repeats = bumps_epoch and transaction is not None and _has_previous_epoch(transaction, producer_id, epoch)
     if repeats and transaction and transaction.is_completed:

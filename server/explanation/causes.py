@@ -34,9 +34,10 @@ INTERNAL: Final = {
 
 
 def cause_text(cause: Cause) -> str:
-    """`JoinGroup of second came`, `a test did this (expire)`; `the cause is not recorded` without one.
+    """The cause of an event as a clause, such as `JoinGroup of second came` or `a test did this (expire)`; `the cause
+    is not recorded` for an empty cause.
 
-    Each is a clause, which stands alone or after `because`.
+    The clause can stand alone or after `because`.
     """
     if cause.test:
         return f"a test did this ({cause.test}{', which Kafka never does' if cause.beyond_kafka else ''})"
@@ -50,7 +51,8 @@ def cause_text(cause: Cause) -> str:
 
 
 def cause_of(history: KnownHistory, happening: GroupHappening) -> Explanation:
-    """The cause, with what a fault rule did to the request where it was recorded."""
+    """The recorded cause of an event as an explanation. If the request that caused the event was recorded and a fault
+    rule hit it, a note says what the rule did."""
     exchange = history.exchange_of(happening)
     text = cause_text(happening.cause)
     if exchange is not None:
@@ -63,5 +65,6 @@ def cause_of(history: KnownHistory, happening: GroupHappening) -> Explanation:
 
 
 def refused_text(count: int, api: str, answer: str) -> str:
-    """`2 Heartbeat requests were refused with UNKNOWN_MEMBER_ID`."""
+    """A clause about refused requests: for 2, `Heartbeat` and `UNKNOWN_MEMBER_ID` it is `2 Heartbeat requests were
+    refused with UNKNOWN_MEMBER_ID`."""
     return f"{counted(count, f'{api} request')} {'was' if count == 1 else 'were'} refused with {answer}"

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES
-from regroup.server.explanation import membership, offsets, rebalances
+from regroup.server.explanation import membership, offsets, rebalances, reconciliations
 from regroup.server.explanation.causes import cause_of
 from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
@@ -18,7 +20,7 @@ from regroup.server.explanation.stays import explain_earlier_stays, explain_rejo
 
 
 class CannotExplain(LookupError):
-    """There is no such event, member or rebalance in the history."""
+    """Raised when the event, member or rebalance that is to be explained is not in the history."""
 
 
 Explain = Callable[[KnownHistory, GroupHappening, Any], Explanation]
@@ -33,17 +35,25 @@ _EXPLAIN: Final[dict[type[e.Event], Explain]] = {
     e.MemberRejoined: rebalances.explain_rejoin,
     e.RebalanceStarted: rebalances.explain_rebalance,
     e.GenerationStarted: rebalances.explain_generation,
+    ce.MemberSubscribed: reconciliations.explain_subscription,
+    ce.GroupEpochBumped: reconciliations.explain_bump,
+    ce.TargetAssigned: reconciliations.explain_target,
+    ce.MemberReconciled: reconciliations.explain_step,
+    ce.StaticMemberAway: reconciliations.explain_away,
+    ce.StaticConsumerReplaced: reconciliations.explain_return,
     e.OffsetsDeleted: offsets.explain_deleted_offsets,
     e.TransactionEnded: offsets.explain_transaction_end,
 }
 _MEMBER_EVENTS: Final = (
     e.PendingMemberAdded, e.PendingMemberRemoved, e.MemberJoined, e.MemberLeft, e.MemberRemoved,
-    e.StaticMemberReplaced,
+    e.StaticMemberReplaced, ce.MemberSubscribed, ce.MemberReconciled, ce.StaticMemberAway, ce.StaticConsumerReplaced,
+    me.RejoinRequested,
 )  # fmt: skip
 
 
 def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
-    """Why the event at this position in the store happened. Raises CannotExplain."""
+    """Explain why the event at this position in the store happened. Raises CannotExplain if no event of the group has
+    this position."""
     index = history.index_of(position)
     if index is None:
         raise CannotExplain(f"position {position} has no event of group {history.group_id!r}{history.beginning}")
@@ -114,8 +124,12 @@ def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
 
 
 def explain_group(history: KnownHistory) -> list[Explanation]:
-    """Explain the last rebalance of the group: why it started, how it ended, and who leads. Raises CannotExplain if
-    there was none."""
+    """Explain the last rebalance of the group, or its last reconciliation: why it started, how it ended, and who leads.
+    Raises CannotExplain if there was none."""
+    end = len(history.happenings)
+    last = history.last_before(end, e.RebalanceStarted, *reconciliations.STARTS)
+    if last is not None and isinstance(history.happenings[last].event, reconciliations.STARTS):
+        return reconciliations.explain_whole_reconciliation(history, last)
     explanations = rebalances.explain_whole_rebalance(history)
     if not explanations:
         raise CannotExplain(f"group {history.group_id!r} has no rebalance in this history{history.beginning}")

@@ -7,9 +7,12 @@ from functools import cached_property, partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration.events import GroupUpgraded
+from regroup.coordinator.consumer_group import ConsumerProfile
 from regroup.coordinator.group import MemberId, MemberProfile
 from regroup.coordinator.serialization import Cause, decode_cause, decode_event
-from regroup.server.cluster.events import ClusterEvent, decode_cluster_event
+from regroup.server.cluster.events import ClusterEvent, TopicCreated, decode_cluster_event
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.reading import read_recording
 from regroup.server.recording.selection import ExchangeFilter
@@ -21,7 +24,7 @@ EventKind = TypeVar("EventKind")
 
 
 class Happening(NamedTuple, Generic[EventKind]):
-    """An event with its place in the history."""
+    """A stored event with its position, time and cause."""
 
     position: int
     event_number: int
@@ -41,10 +44,10 @@ ClusterHappening = Happening[ClusterEvent]
 
 
 class KnownHistory:
-    """All that is stored about a group: its events, those of the cluster, and its recorded exchanges.
+    """All that is stored about a group: its events, the events of the cluster, and the recorded exchanges.
 
-    `recorded_since_ms` says from when on each process has recorded exchanges, by the coordinator epoch with which it
-    began. Without it, nothing is known about requests that led to no event.
+    `recorded_since_ms` maps the coordinator epoch with which a process began to the time, in epoch milliseconds, since
+    which that process has recorded exchanges. Without it, nothing is known about requests that led to no event.
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class KnownHistory:
     # Events
 
     def act_of(self, index: int) -> range:
-        """The indexes of the events that have the same act (request or deadline) as the event at `index`, which is
+        """The indexes of all events that the same request, deadline or act led to as the event at `index`; `index` is
         among them."""
         happenings, first, last = self.happenings, index, index
         while first and happenings[first - 1].is_one_act_with(happenings[index]):
@@ -86,12 +89,31 @@ class KnownHistory:
     # Members
 
     @cached_property
-    def _profiles(self) -> dict[MemberId, MemberProfile]:
-        return {
-            each.event.member_id: each.event.profile
-            for each in self.happenings
-            if isinstance(each.event, e.MemberJoined | e.MemberRejoined | e.StaticMemberReplaced)
-        }
+    def _profiles(self) -> dict[MemberId, MemberProfile | ConsumerProfile]:
+        """The last profile (subscription, client id and so on) of each member, of either protocol, that an event of the
+        history contains."""
+        profiles: dict[MemberId, MemberProfile | ConsumerProfile] = {}
+        for each in self.happenings:
+            match each.event:
+                case (
+                    e.MemberJoined(member_id=member_id, profile=profile)
+                    | e.MemberRejoined(member_id=member_id, profile=profile)
+                    | e.StaticMemberReplaced(member_id=member_id, profile=profile)
+                    | ce.MemberSubscribed(member_id=member_id, profile=profile)
+                ):
+                    profiles[member_id] = profile
+                case ce.StaticConsumerReplaced(member_id=member_id, replaced_member_id=replaced) if (
+                    replaced in profiles
+                ):
+                    profiles.setdefault(member_id, profiles[replaced])
+                case GroupUpgraded(profiles=upgraded):
+                    profiles |= upgraded
+        return profiles
+
+    @cached_property
+    def topic_names(self) -> dict[str, str]:
+        """The name of each topic by its id, also of those that were deleted."""
+        return {each.event.topic_id: each.event.name for each in self.cluster if isinstance(each.event, TopicCreated)}
 
     @cached_property
     def _client_ids(self) -> dict[MemberId, str]:
@@ -160,7 +182,8 @@ class KnownHistory:
         return {*self._recorded_since_ms, *(int(epoch) for epoch in named if epoch.isdecimal())}
 
     def began_a_process(self, happening: GroupHappening, before: GroupHappening) -> bool:
-        """Whether a process began after the event `before`, and no later than this event."""
+        """Whether a process of the emulator was started after the event `before` and before the event `happening` was
+        stored."""
         return any(before.coordinator_epoch < epoch <= happening.coordinator_epoch for epoch in self._process_epochs)
 
     def exchange_of(self, happening: GroupHappening) -> RecordedExchange | None:

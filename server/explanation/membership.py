@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.group import MemberId
 from regroup.server.explanation.causes import cause_of, cause_text, refused_text
 from regroup.server.explanation.history import GroupHappening, KnownHistory
@@ -47,7 +49,25 @@ def _reason_of_removal(history: KnownHistory, happening: GroupHappening, event: 
             *_phase_began(history, happening, e.RebalanceStarted),
             notes=_later_requests(history, happening, event.member_id, _phase_began_ms(history, happening)),
         )
+    if event.reason.startswith("did not "):
+        return reason(f"it {event.reason}", *_requested(history, happening, event.member_id))
     return reason(event.reason or cause_text(cause))
+
+
+def _requested(history: KnownHistory, happening: GroupHappening, member_id: MemberId) -> Iterator[Explanation]:
+    """Explain what the coordinator had last asked of a member of a group of the consumer protocol before the event
+    `happening`, and when."""
+    for each in reversed(history.happenings[: history.happenings.index(happening)]):
+        match each.event:
+            case ce.MemberReconciled(member_id=found) if found == member_id:
+                yield reason(f"it was asked to give up partitions at {time_text(each.at_ms)}")
+                return
+            case me.RejoinRequested(member_id=found) if found == member_id:
+                yield reason(f"it got REBALANCE_IN_PROGRESS at {time_text(each.at_ms)}")
+                return
+            case me.ClassicMemberJoined(member_id=found) if found == member_id:
+                yield reason(f"its JoinGroup was answered at {time_text(each.at_ms)}")
+                return
 
 
 def _phase_began_ms(history: KnownHistory, happening: GroupHappening) -> int:
@@ -76,7 +96,7 @@ def _last_seen(history: KnownHistory, happening: GroupHappening, member_id: Memb
     since_ms = event.last_seen_ms or 0
     at, is_recorded = time_text(since_ms), history.is_recorded(happening, since_ms)
     last = _accepted_request_at(history, member_id, since_ms)
-    if last is not None and last.api == "Heartbeat":
+    if last is not None and last.api in ("Heartbeat", "ConsumerGroupHeartbeat"):
         text = f"its last heartbeat came at {at}"
     elif what := _event_at(history, since_ms):
         text = f"its session timeout started for the last time at {at}, {what}"
@@ -126,8 +146,9 @@ def _event_at(history: KnownHistory, at_ms: int) -> str:
 def _later_requests(
     history: KnownHistory, happening: GroupHappening, member_id: MemberId, since_ms: int
 ) -> tuple[str, ...]:
-    """What became of the later requests of a member, which did not prevent its removal: refused, hit by a fault rule,
-    or not answered."""
+    """Phrases about the requests of a member that came after `since_ms` and did not prevent its removal: they were
+    refused, hit by a fault rule, or not answered. If requests were not recorded during that time, the only phrase says
+    so."""
     if not history.is_recorded(happening, since_ms):
         return (f"whether requests of it came in the meantime is {NOT_RECORDED}",)
     return _what_became_of(history.requests_of(member_id, since_ms, happening.at_ms))
@@ -253,7 +274,8 @@ def _why_dropped(event: e.PendingMemberRemoved) -> str:
 
 
 def explain_refusals(history: KnownHistory, member_ids: Sequence[MemberId], last: Explanation) -> Iterator[Explanation]:
-    """The requests of a member that were refused after the last event of the member, as far as they were recorded."""
+    """Explain which requests of the member with these ids were refused after its last event, as far as they were
+    recorded; `last` is the explanation of that event."""
     after = next((each for each in history.happenings if each.position == last.position), None)
     if after is None:
         return
@@ -281,6 +303,8 @@ def _why_refused(answer: str, last: Explanation) -> Explanation | None:
             return reason(last.sentence)
         case "REBALANCE_IN_PROGRESS":
             return reason("a rebalance was in progress")
+        case "FENCED_MEMBER_EPOCH" | "STALE_MEMBER_EPOCH":
+            return reason("they named another member epoch than the member's")
         case "ILLEGAL_GENERATION":
             return reason("they named another generation than the group's")
         case "NOT_COORDINATOR" | "COORDINATOR_LOAD_IN_PROGRESS" | "COORDINATOR_NOT_AVAILABLE":

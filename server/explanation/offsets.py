@@ -48,7 +48,8 @@ def explain_transaction_end(history: KnownHistory, happening: GroupHappening, ev
 
 
 def _outcome(history: KnownHistory, happening: GroupHappening, event: e.TransactionEnded) -> Explanation:
-    """Why the transaction was committed or aborted, from the event of the cluster that decided it."""
+    """Explain why the transaction was committed or aborted, from the stored cluster event that made its outcome
+    final."""
     decided = _prepared(history, happening, event.producer_id)
     what = "was committed" if event.committed else "was aborted"
     if decided is None or not isinstance(decided.event, TransactionPrepared):

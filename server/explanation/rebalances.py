@@ -34,8 +34,8 @@ def explain_rebalance(history: KnownHistory, happening: GroupHappening, event: e
 
 
 def _triggers(history: KnownHistory, happening: GroupHappening, event: e.RebalanceStarted) -> Iterator[Explanation]:
-    """The events that started a rebalance: those of the same act before it. One LeaveGroup, or the end of a sync phase,
-    may remove several members."""
+    """Explanations of the events that started a rebalance: earlier events of the same act. One LeaveGroup, or the end
+    of a sync phase, may remove several members."""
     index = history.happenings.index(happening)
     if happening.cause.test == "rebalance":
         yield reason(cause_text(happening.cause))

@@ -9,8 +9,8 @@ NOT_RECORDED: Final = "not recorded"
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A sentence without its full stop, the explanations that it follows from, and notes with what else is known about
-    it."""
+    """A sentence without its full stop, the explanations of why it is so (`because`), and `notes` with further
+    facts."""
 
     sentence: str
     position: int | None = None
@@ -29,7 +29,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def reason(sentence: str, *because: Explanation, notes: Iterable[str] = ()) -> Explanation:
-    """An explanation that gives a reason and is not about an event of its own."""
+    """Make an Explanation that is not about a stored event and so has no position; `because` are the explanations that
+    it follows from."""
     return Explanation(sentence=sentence, because=because, notes=tuple(notes))
 
 

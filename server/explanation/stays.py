@@ -18,8 +18,8 @@ _ENDS: Final = {
 
 
 class Stay(NamedTuple):
-    """The stay of a member: its id, the first event that names it, and the event that ended it (None if it has not
-    ended)."""
+    """The time during which a client was a member under one member id: the id, the first event that contains it, and
+    the event that ended the membership (None if it has not ended)."""
 
     member_id: MemberId
     first: GroupHappening
@@ -41,12 +41,12 @@ def stays_of(history: KnownHistory, member_ids: Collection[MemberId]) -> list[St
 
 
 def names_in(event: e.Event) -> set[str]:
-    """The member ids that an event is about."""
+    """The member ids that an event contains."""
     return {getattr(event, "member_id", ""), getattr(event, "replaced_member_id", "")} - {""}
 
 
 def explain_rejoins(history: KnownHistory, stay: Stay, last: GroupHappening) -> Iterator[Explanation]:
-    """The JoinGroup requests that a member has sent since `last`, the last other event that it had, as explanations."""
+    """Explain the JoinGroup requests that a member has sent after `last`, its last event of another kind."""
     rejoins = [
         each
         for each in history.happenings
@@ -66,7 +66,7 @@ def explain_rejoins(history: KnownHistory, stay: Stay, last: GroupHappening) -> 
 
 
 def explain_earlier_stays(history: KnownHistory, stays: Collection[Stay], last: Explanation) -> Iterator[Explanation]:
-    """How earlier stays of the same client ended, unless the last explanation says so already."""
+    """Explain how the earlier memberships of the same client ended, unless the explanation `last` says so already."""
     noted = " ".join((last.sentence, *last.notes))
     earlier = [each for each in stays if history.name_of(each.member_id) not in noted]
     if earlier:

@@ -10,7 +10,8 @@ from regroup.server.cluster.state import BrokerNode
 
 
 class ClusterFacts:
-    """Facts about the cluster as it is now. `find_cluster` returns None while no broker runs, as after a kill."""
+    """What fault rules need to know about the cluster at the moment of a request. `find_cluster` returns the running
+    cluster, or None while no broker runs, as after a kill."""
 
     def __init__(self, find_cluster: Callable[[], BrokerCluster | None]) -> None:
         self._find_cluster = find_cluster
@@ -22,7 +23,7 @@ class ClusterFacts:
         return topic.name if topic else ""
 
     def group(self, group_id: str) -> Group | None:
-        """The group as its coordinator has it; None while no broker runs."""
+        """The present state of the group in its coordinator; None while no broker runs."""
         cluster = self._find_cluster()
         return cluster.coordinator_of(group_id).group(group_id) if cluster else None
 

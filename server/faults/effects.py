@@ -58,8 +58,8 @@ def with_brokers(response: MetadataResponse, cluster: ClusterFacts) -> MetadataR
 
 
 def apply_and_change(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None]) -> None:
-    """Let the handler apply the request, twice if the rule says `repeat`, and send its last response with the rule's
-    changes: throttled, later, cut short, or not at all."""
+    """Call the handler of the request through `proceed`, twice if the rule has `repeat`, and send the last response
+    with the changes that the rule names: throttled, later, cut short, or not at all."""
     applications = 2 if rule.repeat else 1
 
     def on_response(response: Message | None) -> None:
@@ -78,8 +78,9 @@ def apply_and_change(rule: FaultRule, exchange: Exchange, proceed: Callable[[], 
 def apply_in_part(
     rule: FaultRule, code: int, exchange: Exchange, proceed: Callable[[], None], topic_name: TopicNames
 ) -> None:
-    """Answer the partitions that the rule names with this error code, and the others truly. If the API changes
-    something, the handler gets the request without the named partitions."""
+    """Answer the partitions that the rule names with the error `code`, and all others with the handler's result. If the
+    API changes something, the handler gets the request without the named partitions, so that nothing is changed in
+    them."""
     whole = exchange.request
     if PARTITION_LISTS[type(whole)].changes_state:
         rest, removed = without_partitions(whole, rule.concerns_partition, topic_name)
@@ -105,7 +106,8 @@ def apply_in_part(
 
 
 def send_changed(rule: FaultRule, exchange: Exchange, response: Message | None) -> None:
-    """Send a response with the changes of a rule: throttled, later, cut short, or not at all (`drop`, `close`)."""
+    """Send `response` with the changes that the rule names: throttled, later, cut short, or not at all (`drop`,
+    `close`). None means that the request expects no response."""
     if rule.drop == "answer":
         return
     if rule.close == "after":

@@ -29,7 +29,7 @@ TopicT = TypeVar("TopicT", OffsetFetchResponseTopic, OffsetFetchResponseTopics)
 def stale_generation(
     request: JoinGroupRequest, response: JoinGroupResponse, cluster: ClusterFacts
 ) -> JoinGroupResponse | None:
-    """A JoinGroup response with the generation id before the true one."""
+    """A copy of the JoinGroup response in which the generation id is one lower than the true one."""
     return replace(response, generation_id=response.generation_id - 1)
 
 
@@ -113,8 +113,8 @@ _MAKERS: Final[Mapping[str, Callable[[Any, Any, ClusterFacts], Message | None]]]
 
 
 def false_response(kind: str, request: Message, response: Message, cluster: ClusterFacts) -> Message | None:
-    """The false response of this kind; None if the true response has an error code or cannot be made false in this
-    way."""
+    """The false response that the function for this `kind` of false answer makes from the true `response`. None if the
+    true response has an error code, or if no false one can be made."""
     if getattr(response, "error_code", 0):
         return None
     return _MAKERS[kind](request, response, cluster)

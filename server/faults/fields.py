@@ -60,9 +60,10 @@ _EXPECTED: Final[dict[object, str]] = {
 
 
 def read_rule(fields: Mapping[str, object], *, from_text: bool = False) -> FaultRule:
-    """The fault rule with these fields. Raises InvalidFault.
+    """Return the fault rule with these fields. Raises InvalidFault.
 
-    `from_text` reads every value from text, as in `times=2`. Otherwise a text is not a number.
+    With `from_text` every value is text, as in `times=2`, and is converted to the type of its field. Without it a text
+    in place of a number is an error.
     """
     values: dict[str, Any] = {}
     for name, value in fields.items():
@@ -121,7 +122,7 @@ def _milliseconds(name: str, text: str) -> float:
 
 
 def shown(value: object) -> str:
-    """A value as an error message shows it, cut to 80 characters."""
+    """The repr of a value for an error message, cut to 80 characters."""
     text = repr(value)
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[: MAX_SHOWN_CHARACTERS - 3]}..."
 

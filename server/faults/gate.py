@@ -21,7 +21,7 @@ MAX_RULES: Final = 1_000
 
 
 class UnknownRule(LookupError):
-    """No rule in force has this number."""
+    """Raised when a command names a fault rule by a number that no rule in force has."""
 
 
 class ActiveFault:
@@ -44,19 +44,24 @@ class ActiveFault:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the rule has hit as many requests as `times` allows."""
+        """Whether the rule has hit as many requests as its field `times` allows, so that it hits no more."""
         return self.rule.times is not None and self.hits >= self.rule.times
 
     def takes(self, facts: RequestFacts) -> bool:
-        """Whether the rule hits a request. A request that fulfils the conditions is counted as matched. For a rule with
-        `false_answer` True means only that it may hit: its response decides."""
+        """Whether the rule hits the request with these facts. A request that fulfils the rule's conditions is counted
+        in `matched`, even if it is not hit.
+
+        For a rule with `false_answer`, True means that the rule may hit; that is decided when the handler's response is
+        known.
+        """
         if self.is_spent or not self.rule.matches(facts):
             return False
         self.matched += 1
         return bool(self.rule.false_answer) or self.draw()
 
     def draw(self) -> bool:
-        """Decide by `skip`, `times` and `chance` whether a matching request is hit, and count the hit if it is."""
+        """Decide by the rule's `skip`, `times` and `chance` whether it hits a request that fulfils its conditions; if
+        so, count the hit and return True."""
         if self.is_spent:
             return False
         self._drawn += 1
@@ -66,13 +71,13 @@ class ActiveFault:
         return True
 
     def hold(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
-        """Hold a request until the rule is released, or until its connection is lost. `go_on` continues with the
-        request."""
+        """Keep the request of `exchange` unanswered until `release` is called or its connection is lost. `go_on` is the
+        function that `release` calls to handle the request."""
         self.held[exchange] = go_on
         exchange.on_connection_lost = lambda: self.held.pop(exchange, None)
 
     def release(self) -> int:
-        """Let the held requests go on; returns their number."""
+        """Continue with every request that the rule holds; returns how many there were."""
         held, self.held = self.held, {}
         for exchange, go_on in held.items():
             exchange.on_connection_lost = None
@@ -96,7 +101,8 @@ class FaultRules:
         """Called when a rule hits a request, before anything happens to it."""
 
     def add(self, rule: FaultRule) -> ActiveFault:
-        """Put a rule in force. Raises InvalidFault if there are too many."""
+        """Put a rule in force, behind the others, and return it with its number and counts. Raises InvalidFault if
+        MAX_RULES rules are in force already."""
         if len(self._active) >= MAX_RULES:
             raise InvalidFault(f"{MAX_RULES} rules are in force, and no more are possible: remove some")
         fault = ActiveFault(rule, next(self._numbers))
@@ -111,7 +117,7 @@ class FaultRules:
         return tuple(self._active.values())
 
     def find(self, number: int) -> ActiveFault:
-        """The rule with this number. Raises UnknownRule."""
+        """The rule in force that has this number. Raises UnknownRule if there is none."""
         if number not in self._active:
             numbers = ", ".join(map(str, self._active)) or "none"
             raise UnknownRule(f"no rule {number} is in force; in force: {numbers}")
@@ -122,27 +128,31 @@ class FaultRules:
         return fault.number in self._active
 
     def remove(self, fault: ActiveFault) -> None:
-        """Remove a rule and let the requests that it holds go on. A second call has no effect."""
+        """End a rule and continue with the requests that it holds. If the rule has been removed before, nothing
+        happens."""
         self._active.pop(fault.number, None)
         if fault.timer is not None:
             fault.timer.cancel()
         fault.release()
 
     def note_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        """Report that a rule hits a request to the recorder and to `on_hit`, before anything happens to the request."""
+        """Report to the recorder, if there is one, and to the function `on_hit` that the rule hits the request of
+        `exchange`. It is called before the rule does anything to the request."""
         if self.recorder is not None and exchange.row is not None:
             self.recorder.note_fault(exchange.row, fault.rule.effect)
         self.on_hit(fault, exchange)
 
     def may_hit(self, exchange: Exchange, broker: int) -> bool:
-        """Whether any rule that is not spent matches the request."""
+        """Whether any rule in force that can still hit requests matches the request of `exchange` at the broker with
+        the node id `broker`. Nothing is counted."""
         if not self._active:
             return False
         facts = RequestFacts(exchange, broker, self.cluster.topic_name)
         return any(not fault.is_spent and fault.rule.matches(facts) for fault in self._active.values())
 
     def take(self, exchange: Exchange, broker: int) -> ActiveFault | None:
-        """The first rule that hits the request, with its counts updated; None if no rule does."""
+        """The first rule in force that hits the request of `exchange` at the broker with the node id `broker`; None if
+        none does. The counts of the rules that match are updated."""
         if not self._active:
             return None
         facts = RequestFacts(exchange, broker, self.cluster.topic_name)
@@ -150,7 +160,8 @@ class FaultRules:
 
 
 class FaultGate:
-    """The request gate of one broker, which applies the fault rules in force."""
+    """The gate of one broker: every request passes it, and the fault rules in force are applied to the requests that
+    they hit."""
 
     def __init__(self, broker: int, rules: FaultRules) -> None:
         self._broker = broker
@@ -183,8 +194,8 @@ class FaultGate:
             begin()
 
     def _falsify(self, fault: ActiveFault, exchange: Exchange, response: Message | None) -> None:
-        """Send a false response if one can be made and `skip`, `times` and `chance` allow it; otherwise the true
-        one."""
+        """Send a false answer in place of the handler's `response` if one can be made and the rule's `skip`, `times`
+        and `chance` allow it; otherwise send the response unchanged."""
         kind, request = fault.rule.false_answer, exchange.request
         false = None if response is None else false_response(kind, request, response, self._rules.cluster)
         if response is None:

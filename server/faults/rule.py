@@ -106,7 +106,7 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def apis(self) -> tuple[str, ...]:
-        """Kafka's names of the APIs that the rule is about; empty for every API."""
+        """Kafka's names of the APIs whose requests the rule can hit; empty for every API."""
         return (self.on,) if isinstance(self.on, str) and self.on else tuple(self.on)
 
     def _problems(self) -> Iterator[str]:
@@ -172,11 +172,12 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return ", ".join([*parts, "throttle"] if self.throttle_ms else parts)
 
     def may_match_api(self, name: str) -> bool:
-        """Whether the rule is about the API with this name."""
+        """Whether the rule can hit requests of the API with this name."""
         return not self.apis or name in self.apis
 
     def matches(self, facts: RequestFacts) -> bool:
-        """Whether a request fulfils the conditions; `skip`, `times` and `chance` are not considered."""
+        """Whether a request with these facts fulfils all conditions of the rule. `skip`, `times` and `chance` are not
+        considered."""
         return (
             self.may_match_api(facts.api)
             and self.version in (None, facts.version)
@@ -190,7 +191,7 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
     def concerns_partition(self, topic: str, index: int) -> bool:
-        """Whether this partition gets the error of `partition_error`."""
+        """Whether the rule's `partition_error` is the answer for this partition."""
         return self.topic in ("", topic) and (not self.partitions or index in self.partitions)
 
 

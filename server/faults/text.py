@@ -25,23 +25,23 @@ USAGE: Final = "type fault FIELD=VALUE ..., faults, release N or remove N"
 
 
 class AddFault(msgspec.Struct, frozen=True):
-    """The command that puts a rule in force."""
+    """The command `fault …`, which puts a rule in force."""
 
     rule: FaultRule
 
 
 class ListFaults(msgspec.Struct, frozen=True):
-    """The command that shows the rules in force."""
+    """The command `faults`, which lists the rules in force."""
 
 
 class ReleaseFault(msgspec.Struct, frozen=True):
-    """The command that lets the requests go on that a rule holds."""
+    """The command `release N`, which continues with the requests that rule N holds."""
 
     number: int
 
 
 class RemoveFault(msgspec.Struct, frozen=True):
-    """The command that removes a rule."""
+    """The command `remove N`, which ends rule N."""
 
     number: int
 
@@ -67,7 +67,8 @@ class FaultLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_fault_command(line: str) -> FaultCommand:
-    """The command that a line contains. Raises InvalidFault."""
+    """Parse a line of the prompt, such as `release 2`, and return the command. Raises InvalidFault if the line is no
+    valid command."""
     word, _, rest = line.strip().partition(" ")
     rest = rest.strip()
     if word == "fault":

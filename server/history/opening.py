@@ -31,7 +31,8 @@ log = get_logger("broker-cluster")
 
 
 class OpenedHistory(NamedTuple):
-    """A store that was opened, and what a cluster starts with."""
+    """The result of opening a store: the store, the cluster state read from it, and the coordinator epoch with which
+    the cluster's coordinators begin."""
 
     store: EventStore
     stored: StoredClusterState
@@ -41,7 +42,8 @@ class OpenedHistory(NamedTuple):
 
 
 async def open_history(open_store: OpenStore, clock: Clock, new_uuid: Callable[[], UUID]) -> OpenedHistory:
-    """Open a store, load its cluster, and continue its time from the last event. Raises StoreError."""
+    """Open a store and load the cluster state from it. If the store's last event is later than the time of `clock`, the
+    clock continues from that event. Raises StoreError."""
     store = await open_store()
     time_gap_ms = 0
     try:
@@ -58,7 +60,7 @@ async def open_history(open_store: OpenStore, clock: Clock, new_uuid: Callable[[
 
 
 class FailedHistory(Protocol):
-    """What the reopening of a store needs of the cluster whose store has failed."""
+    """The parts of a cluster that StoreReopening uses after the cluster's store has failed."""
 
     store: EventStore
     journal: Journal
@@ -78,12 +80,12 @@ class StoreReopening:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start, unless the store is being reopened already."""
+        """Start the task that opens the failed store again, unless that task is running already."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
 
     async def stop(self) -> None:
-        """Stop; the store may stay closed."""
+        """Cancel the task that opens the failed store, and wait for its end. The store may then be closed."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -51,9 +51,10 @@ def has_this_version(snapshot: Snapshot) -> bool:
 
 
 async def last_position_before(store: EventStore, time_ms: int) -> int:
-    """Position of the last event before this time, in milliseconds since 1970.
+    """Return the position of the last event that was stored before `time_ms`, in milliseconds since 1970.
 
-    Time in a store never goes backwards. If no such event is left, it is that of the last trimmed one.
+    Time in a store never goes backwards. If all events from before that time were trimmed, the result is the position
+    of the last trimmed event.
     """
     low, high = store.trimmed_through, store.last_position
     while low < high:

@@ -29,7 +29,7 @@ log = get_logger("broker-cluster")
 
 
 class RunningHistory(Protocol):
-    """What an upkeep needs of the cluster whose history it keeps."""
+    """The parts of a running cluster that HistoryUpkeep uses to take snapshots and to trim the history."""
 
     store: EventStore
     journal: Journal
@@ -42,9 +42,10 @@ class RunningHistory(Protocol):
 
 
 class HistoryUpkeep:
-    """Takes snapshots every so many records, and trims events that are older than `keep_ms`; 0 keeps all of them.
+    """Takes a snapshot after every `snapshot_interval_records` records (0: not by their number), and trims events that
+    are older than `keep_ms` milliseconds (0: never).
 
-    Events are trimmed up to a snapshot only, in portions between which commits go on.
+    Events are trimmed only up to a position at which a snapshot is stored, in portions between which commits go on.
     """
 
     def __init__(
@@ -58,14 +59,16 @@ class HistoryUpkeep:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Start what is wanted, as tasks of the running loop."""
+        """Start two tasks in the running event loop: one that takes snapshots, unless both the snapshot interval and
+        `keep_ms` are 0, and one that trims old events, if `keep_ms` is above 0."""
         if self._interval_records or self._keep_ms:
             self._tasks.append(asyncio.create_task(self._take_snapshots(), name="snapshots"))
         if self._keep_ms:
             self._tasks.append(asyncio.create_task(self._trim(), name="trim"))
 
     async def stop(self) -> None:
-        """Stop, also in the middle of a trim. The next process goes on with it."""
+        """Cancel the tasks that `start` began and wait for their end, even if a trim is incomplete. The next process
+        that opens the store completes such a trim."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -95,7 +98,8 @@ class HistoryUpkeep:
                 await _attempt("history-not-trimmed", self._trim_once())
 
     async def _trim_once(self) -> None:
-        """Trim what is old enough, and delete what a trim has left in the file, also that of an earlier process."""
+        """Trim the events that are older than `keep_ms`, up to a snapshot, and delete from the store's file the trimmed
+        data that is still in it, also that of an earlier process."""
         store = self._history.store
         try:
             cut = await newest_cut_before(store, self._now_ms() - self._keep_ms)
@@ -121,7 +125,8 @@ class HistoryUpkeep:
 
 
 async def _attempt(failure: str, work: Coroutine[Any, Any, None]) -> None:
-    """Await the work, and log an error in it under this name: the next attempt may succeed."""
+    """Await `work`. If it raises an exception, log that under the event name `failure` and do not raise it, because the
+    next attempt may succeed."""
     try:
         await work
     except StoreError as error:

@@ -141,8 +141,8 @@ class _StoreVerifier:
 
 
 class ClusterVerifier:
-    """Verifies the cluster's records of a store in order; `violations_of` returns what each one violates. Records of
-    groups are ignored."""
+    """Verifies the cluster's records of a store in order: `violations_of` returns the violations of invariants by each
+    record. Records of groups are ignored."""
 
     def __init__(self) -> None:
         self._image = ClusterImage()
@@ -156,7 +156,8 @@ class ClusterVerifier:
                 self._event_number, self._position = each.event_number, each.position
 
     def violations_of(self, record: Record) -> Iterator[Violation]:
-        """What this record violates."""
+        """Fold this record into the cluster's state and yield a Violation for each fault found: an unreadable event, a
+        violated invariant, or a wrong event number. A record of a group is ignored."""
         if record.group is not None:
             return
         yield from unreadable_parts(record)
@@ -199,7 +200,7 @@ class ClusterVerifier:
 
 
 def violations_of_step(before: ClusterImage, event: ClusterEvent) -> Iterator[str]:
-    """What this event violates, as sentences, given the cluster before it."""
+    """The invariants that `event` violates, as sentences, given the cluster's state `before` the event."""
     topics, transactions = before.topics, before.transactions
     match event:
         case TopicCreated(name=name) if name in topics:

@@ -91,7 +91,8 @@ class PartitionLog:
         return self.last_stable_offset if read_committed else self.high_watermark
 
     def reserve(self, before: int) -> None:
-        """Note that offsets below `before` are durably reserved, so that records there may be read."""
+        """Note that all offsets below `before` (exclusive) are durably reserved, so that consumers may read the records
+        there."""
         if before > self.reserved_before:
             self.reserved_before = before
             self.notify_listeners()
@@ -162,8 +163,8 @@ class PartitionLog:
         self.producers.delete_before(self.log_start_offset)
 
     def start_leader_epoch(self, leader_epoch: int, reserved_before: int) -> None:
-        """Begin a leader epoch after the store was reopened. Batches with an offset at or above `reserved_before`,
-        which is not durably reserved, are dropped."""
+        """Begin a leader epoch after the store was reopened. Batches with an offset of `reserved_before` or above are
+        dropped, because these offsets are not durably reserved."""
         count = bisect_left(self._batches, reserved_before, key=_last_offset)
         self._size_bytes -= sum(map(_memory_of, self._batches[count:]))
         del self._batches[count:]

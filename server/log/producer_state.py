@@ -48,8 +48,9 @@ class ProducerStates:
         self._aborted: list[AbortedSpan] = []
 
     def check(self, batch: BatchHeader) -> WrittenBatch | None:
-        """The earlier append if the batch is a duplicate, None if it is new. Raises RequestError if its epoch or its
-        sequence number is not the expected one."""
+        """Check the epoch and the sequence number of a batch that is to be appended. Returns None for a new batch, or
+        the earlier append for a duplicate. Raises RequestError if the epoch or the sequence number is not the expected
+        one."""
         producer = self._producers.get(batch.producer_id)
         if producer is None:
             return None  # unknown, perhaps because of a restart: Kafka then accepts any sequence
@@ -71,7 +72,8 @@ class ProducerStates:
         return None
 
     def record_batch(self, batch: BatchHeader, base_offset: int) -> None:
-        """Note that a batch was appended at this offset."""
+        """Store the sequence numbers of a batch that was appended at offset `base_offset`, as the last of its
+        producer."""
         producer = self._touch(batch.producer_id, batch.producer_epoch)
         last = _add(batch.base_sequence, batch.last_offset_delta)
         producer.batches.append(WrittenBatch(batch.base_sequence, last, base_offset))
@@ -80,15 +82,16 @@ class ProducerStates:
             self._open.setdefault(batch.producer_id, base_offset)
 
     def end_transaction(self, producer_id: int, epoch: int, marker_offset: int, *, committed: bool) -> None:
-        """Note that the marker at this offset ends the producer's open transaction."""
+        """End the producer's open transaction in this partition, whose marker was appended at `marker_offset`. If the
+        transaction was aborted, its offsets are added to the aborted transactions."""
         self._touch(producer_id, epoch)
         first_offset = self._open.pop(producer_id, None)
         if first_offset is not None and not committed:
             self._aborted.append(AbortedSpan(producer_id, first_offset, marker_offset))
 
     def _touch(self, producer_id: int, epoch: int) -> _Producer:
-        """The state of a producer in this epoch, which becomes the last active one. A new epoch begins without
-        batches."""
+        """Return the state of a producer, and note that it was active last, since the one that was inactive longest is
+        dropped if there are too many. For a new epoch the state has no batches."""
         producer = self._producers.pop(producer_id, None)
         if producer is None or producer.epoch != epoch:
             producer = _Producer(epoch)
@@ -112,7 +115,7 @@ class ProducerStates:
         return [span for span in islice(self._aborted, first, None) if span.first_offset < stop]
 
     def delete_before(self, offset: int) -> None:
-        """Forget the transactions whose records were deleted: the log now starts at this offset."""
+        """Drop the aborted transactions whose records all lie below `offset`, at which the log now starts."""
         self._aborted = [span for span in self._aborted if span.last_offset >= offset]
 
 
@@ -121,5 +124,5 @@ def _last_offset(span: AbortedSpan) -> int:
 
 
 def _add(sequence: int, count: int) -> int:
-    """The sequence number `count` after `sequence`; 0 follows 2³¹-1."""
+    """The sequence number that comes `count` numbers after `sequence`; after 2³¹-1 the numbers begin at 0 again."""
     return (sequence + count) & 0x7FFFFFFF

@@ -55,21 +55,22 @@ class ValidatedBatch(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class LegacyAllowance:
-    """How many legacy messages, and decompressed bytes of them, one request may still contain in all its partitions
-    together."""
+    """Counts the legacy messages of one request, and their decompressed bytes, in all its partitions together, and
+    refuses more than the allowed numbers."""
 
     messages: int = MAX_LEGACY_MESSAGES
     decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
 
     def take_message(self) -> None:
-        """Count one message. Raises RequestError if it is one too many."""
+        """Count one legacy message. Raises RequestError if the request contains more than are allowed."""
         self.messages -= 1
         if self.messages < 0:
             text = f"The legacy message sets of a request have at most {MAX_LEGACY_MESSAGES} messages"
             raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
 
     def take_bytes(self, count: int) -> None:
-        """Count decompressed bytes. Raises RequestError if they are too many."""
+        """Count `count` decompressed bytes of legacy messages. Raises RequestError if the request contains more than
+        are allowed."""
         self.decompressed_bytes -= count
         if self.decompressed_bytes < 0:
             text = f"The legacy message sets of a request have at most {MAX_DECOMPRESSED_BYTES} bytes when decompressed"

@@ -20,8 +20,8 @@ class ConnectionLoss(NamedTuple):
 
 
 class ConnectionLosses:
-    """The lost connections by group and member. `on_change` is called with the group id when a loss is added or
-    cleared."""
+    """The members whose MQTT connections are lost, by group and member id. `on_change` is called with the group id when
+    a loss is added or cleared."""
 
     def __init__(self, on_change: Callable[[str], None] = lambda group_id: None) -> None:
         self._on_change = on_change
@@ -32,17 +32,18 @@ class ConnectionLosses:
         self._on_change(loss.group_id)
 
     def clear(self, group_id: str, member_id: str) -> None:
-        """Clear the loss of a member, because it has sent a request."""
+        """Remove the loss of a member's connection from the list, because the member has sent a request since."""
         if member_id in self._by_group.get(group_id, {}):
             del self._by_group[group_id][member_id]
             self._on_change(group_id)
 
     def of_group(self, group_id: str) -> Mapping[str, ConnectionLoss]:
-        """The losses of a group, by member id."""
+        """The lost connections of the group's members, by member id."""
         return self._by_group.get(group_id, {})
 
     def retain_members(self, group_id: str, member_ids: Collection[str]) -> None:
-        """Drop the losses in this group of all but these members: the others have left it."""
+        """Remove the losses of all members of this group that are not in `member_ids`, because they have left the
+        group."""
         losses = self._by_group.pop(group_id, {})
         remaining = {member_id: loss for member_id, loss in losses.items() if member_id in member_ids}
         if remaining:

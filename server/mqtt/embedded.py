@@ -27,7 +27,8 @@ class _CopyOnIterationDict(dict[str, Any]):
 
 @asynccontextmanager
 async def embedded_broker(host: str, port: int, access: MqttAccess) -> AsyncIterator[None]:
-    """Run the broker while the context is open. Clients need the user and password of `access`, if it has them.
+    """Run an MQTT broker in this process, on this host and port, until the end of the `async with` block. Clients must
+    give the user and password of `access`, if it has them.
 
     Raises InvalidSetting if amqtt is not installed or the port is in use.
     """

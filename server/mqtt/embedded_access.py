@@ -8,11 +8,12 @@ from amqtt.session import Session
 
 
 class PasswordPlugin(BaseAuthPlugin):  # type: ignore[misc]  # its base is untyped
-    """Admits clients with the user and password of the coordinator itself."""
+    """Accepts a client only if it gives the user name and password that the coordinator itself uses for this MQTT
+    broker."""
 
     @dataclass
     class Config:
-        """The settings; amqtt fills them in."""
+        """The user name and password that clients must give. amqtt creates it from the configuration of the broker."""
 
         username: str = ""
         password: str | None = field(default=None, repr=False)

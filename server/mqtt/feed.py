@@ -40,8 +40,8 @@ POSITION_KEY: Final = "mqtt-feed"
 
 
 class Feed:
-    """The feed of one cluster. `run` is called for each connection to the MQTT broker and publishes until it is
-    lost."""
+    """Publishes the events of one cluster over MQTT. `run` is called for each connection to the MQTT broker and
+    publishes until that connection is lost."""
 
     def __init__(
         self, journal: Journal, topics: MqttTopics, summaries: Summaries, *, log_refusal: Callable[[str], object]
@@ -60,12 +60,13 @@ class Feed:
         self.replay_requests = ReplayRequests(topics, self._has_work.set, log_refusal)
 
     def wake(self) -> None:
-        """Start a round although no new event is durable, because something else is to be published, such as a
-        summary."""
+        """Make the feed look for messages to publish although no new event is durable, for example because a group's
+        summary has changed."""
         self._has_work.set()
 
     async def load(self) -> None:
-        """Load the saved position. If the store has none, the feed begins with the first event. Raises StoreError."""
+        """Load the position of the last published event from the store. If the store has none, publishing begins with
+        the first event. Raises StoreError."""
         store = self._journal.store
         saved = await store.get_value(POSITION_KEY) or b"0"
         if not saved.isdigit():
@@ -74,7 +75,7 @@ class Feed:
         self.position = self._saved_position = min(int(saved[:20]), store.last_position)
 
     async def wait_until_published(self, position: int) -> None:
-        """Wait until the broker has acknowledged all events up to this position."""
+        """Wait until the MQTT broker has acknowledged the messages with all events up to this position."""
         while self.position < position:
             self._progress.clear()
             await self._progress.wait()
@@ -128,7 +129,7 @@ class Feed:
         """The messages that publish these records: one for each group, or several if its events exceed the size of one
         message."""
         grouped = group_records(records)
-        self._summaries.mark_changed(group for group in grouped if group is not None)
+        self._summaries.note_published(records)
         for group, some in grouped.items():
             topic = self._topics.group(group, "events")
             yield from (MqttMessage(topic, payload) for payload in feed_payloads(group, some))
@@ -150,7 +151,8 @@ class Feed:
             raise
 
     async def save_position(self) -> None:
-        """Save the acknowledged position. Raises StoreError."""
+        """Save in the store the position of the last event whose message the MQTT broker has acknowledged. Raises
+        StoreError."""
         if self.position != self._saved_position:
             position = self.position
             self._saved_at_s = asyncio.get_running_loop().time()
@@ -168,6 +170,6 @@ class Feed:
                 await self._has_work.wait()
 
     def _on_store_failure(self) -> None:
-        """Wait, and then read the store again, because it may have been reopened."""
+        """Let the feed read the store again after a delay, because the store may have been reopened by then."""
         self._awaited_position = 0
         asyncio.get_running_loop().call_later(STORE_RETRY_DELAY_S, self._has_work.set)

@@ -44,10 +44,11 @@ LAST_WILL_REASON: Final = "the last will of its connection was published"
 
 
 class Gateway:
-    """Connects remote clients to the brokers.
+    """Handles the requests of remote clients, which come in MQTT messages, through connections to the brokers.
 
-    With `remove_on_last_will` a member is removed from its group when its last will is published; otherwise the loss is
-    only published. `log_refusal` gets the reason for which a message is dropped.
+    If `remove_on_last_will` is True, a member is removed from its group when the last will of its connection is
+    published; otherwise the loss of the connection is only published. `log_refusal` is called with the reason for which
+    a message is dropped.
     """
 
     def __init__(
@@ -121,8 +122,8 @@ class Gateway:
     # -- clients and their incarnations
 
     def _find_or_add(self, name: str, incarnation: str) -> RemoteClient | None:
-        """The remote client in this incarnation, added if it is new. None if the incarnation has ended, or if there are
-        too many clients."""
+        """Return the client with this name in this incarnation, and add it if it is new. Returns None if that
+        incarnation has ended, or if there are too many clients."""
         current = self._clients.get(name)
         if current is not None and current.incarnation == incarnation:
             return current
@@ -143,8 +144,9 @@ class Gateway:
         return client
 
     def _make_room(self) -> bool:
-        """Whether there is room for another client. If there is none, an idle client is forgotten first: clients do not
-        always publish that they end, and the next request of a forgotten one adds it again."""
+        """If there are too many clients, remove one without connections; returns whether another client can be added
+        then. A client that was removed is added again with its next request; clients do not always publish that they
+        end."""
         if len(self._clients) >= MAX_REMOTE_CLIENTS:
             idle = next((client for client in self._clients.values() if not client.transports), None)
             if idle is not None:

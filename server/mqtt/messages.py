@@ -57,7 +57,8 @@ class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """Whether the coordinator, or a remote client, is connected: ONLINE, OFFLINE or LOST."""
+    """The message that says whether the coordinator or a remote client is connected: its state is ONLINE, OFFLINE or
+    LOST."""
 
     state: str
     incarnation: str
@@ -65,7 +66,7 @@ class Presence(msgspec.Struct, frozen=True):
 
 
 class ConnectionLossMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The MQTT connection of a member was lost."""
+    """The message that the MQTT connection of a member was lost."""
 
     group: str
     member_id: str
@@ -102,7 +103,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def feed_event(record: Record) -> FeedEvent:
-    """A stored record in the form in which the feed publishes it."""
+    """Convert a stored record to the form in which the feed publishes it. A payload that is too large is left out."""
     omitted_bytes = len(record.payload) if len(record.payload) > MAX_EVENT_PAYLOAD_BYTES else 0
     return FeedEvent(
         position=record.position,
@@ -126,7 +127,7 @@ def group_records(records: Iterable[Record]) -> dict[str | None, list[Record]]:
 
 
 def message_batches(records: Iterable[Record]) -> Iterator[list[FeedEvent]]:
-    """The events of these records in lists, each as large as one message may be."""
+    """The events of these records, split into lists that are each small enough for one message."""
     total_bytes = 0
 
     def message_number(record: Record) -> int:

@@ -32,8 +32,8 @@ class FeedReader:
         self._groups: dict[str | None, _Group] = {}
 
     def accept(self, message: FeedMessage) -> list[FeedEvent]:
-        """Take in a message and return the events that are next in order; events behind a gap are held until it is
-        closed."""
+        """Add the events of a message, and return all events that are now next in the order of their event numbers.
+        Events after a gap are kept until the missing events have arrived."""
         group = self._group(message.group, message.events[0].event_number if message.events else 1)
         if message.is_replay:
             group.last = max(group.last, message.first_event_number - 1)  # earlier events were trimmed
@@ -49,7 +49,8 @@ class FeedReader:
         return accepted
 
     def note_event_number(self, group: str, number: int) -> None:
-        """Note that the group has an event with this number, as its summary says."""
+        """Note that the group has an event with this number, as its summary says, so that `gaps` returns the group if
+        that event is missing."""
         known = self._group(group, number + 1)
         known.known = max(known.known, number)
 

@@ -49,8 +49,8 @@ class MessageTransport(MqttByteTransport):
         self._was_idle = False
 
     def receive(self, data: bytes) -> None:
-        """Pass a request to the connection, or hold it while the connection reads nothing. A client that sends too many
-        is disconnected."""
+        """Pass the bytes of a request to the connection, or keep them while the connection has paused reading. A client
+        that sends too many requests meanwhile is disconnected."""
         if not self._is_paused or self._is_closing:
             super().receive(data)
             return
@@ -90,7 +90,7 @@ def _ignore(*arguments: Any) -> None: ...
 
 
 class RemoteClient:
-    """A client in one incarnation. It has a connection to a broker for each queue of requests."""
+    """A client with a given name and incarnation. It has one connection to a broker for each queue of its requests."""
 
     def __init__(self, name: str, incarnation: str) -> None:
         self.name = name
@@ -108,22 +108,24 @@ class RemoteClient:
         self._recent.append((correlation_id, hash(frame)))
 
     def repeats(self, correlation_id: int, frame: bytes) -> bool:
-        """Whether this request is a copy of one of the last requests, byte for byte."""
+        """Whether this request equals, byte for byte, one of the last requests of the client. The MQTT broker may
+        deliver a message twice."""
         return correlation_id <= self.last_correlation_id and (correlation_id, hash(frame)) in self._recent
 
     def disconnect(self) -> None:
-        """Close all connections; open requests get no response."""
+        """Close all connections of the client; its requests that have no response yet get none."""
         transports, self.transports = self.transports, {}
         for transport in transports.values():
             transport.disconnect()
 
     def remove_transport(self, transport: MessageTransport) -> None:
-        """Forget a transport whose connection was idle; the next request of its queue opens a new one."""
+        """Drop a transport whose connection was idle; the next request of the same queue opens another one."""
         self.transports = {place: each for place, each in self.transports.items() if each is not transport}
 
 
 class ObservedBroker:
-    """A broker as the connections of a remote client use it: it notes for which member the client sends requests."""
+    """A broker as seen by the connections of one remote client. It notes for which member the client sends requests,
+    and that this member's connection is not lost."""
 
     def __init__(
         self,

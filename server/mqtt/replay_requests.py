@@ -32,7 +32,8 @@ class _Replay:
         self._records: AsyncIterator[Record] | None = None
 
     async def read(self, store: EventStore, until: int) -> list[Record]:
-        """The next portion of records, up to and including the store's position `until`. Raises StoreError."""
+        """Return the next portion of the group's records, up to and including the store's position `until`, without
+        those before the requested event number. Raises StoreError."""
         if self._records is None:
             self._records = store.read(group=self.group, after=store.trimmed_through, until=until)
         portion: list[Record] = []
@@ -47,9 +48,10 @@ class _Replay:
 
 
 class ReplayRequests:
-    """The incomplete requests for a replay. Several requests for one group become one, from the lowest event number on.
+    """The requests for a replay that are not complete. Several requests for one group are joined into one, which begins
+    at the lowest event number.
 
-    `on_request` is called for a new one; `log_refusal` gets the reason for which a request is dropped.
+    `on_request` is called when a request is added; `log_refusal` gets the reason for which a request is dropped.
     """
 
     def __init__(
@@ -61,7 +63,8 @@ class ReplayRequests:
         self._replays: dict[str | None, _Replay] = {}
 
     def add(self, group: str | None, payload: bytes) -> None:
-        """Add a request: `{"from": 17}`, or an empty payload for all events of the group."""
+        """Add a request for the events of a group. `payload` is JSON such as `{"from": 17}`, the first event number
+        that is wanted, or empty for all events."""
         try:
             if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
                 raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
@@ -77,7 +80,7 @@ class ReplayRequests:
             self._on_request()
 
     def clear(self) -> None:
-        """Drop all requests, because the connection to the MQTT broker was lost."""
+        """Drop all requests for replays, because the connection to the MQTT broker was lost."""
         self._replays.clear()
 
     @property

@@ -42,7 +42,7 @@ log = get_logger("mqtt")
 
 
 class _StateOwner(msgspec.Struct):
-    """The field of a retained state that is read here: the group to which it belongs."""
+    """The field that is read of a retained summary: the id of the group that the summary is about."""
 
     group: str
 
@@ -70,7 +70,7 @@ class MqttService:
         self._log_refusal = RateLimitedLog(lambda reason: log.warning("mqtt-message-refused", reason=reason))
         self._log_failure = RateLimitedLog(lambda topic: log.exception("mqtt-message-failed", topic=topic))
         self._losses = ConnectionLosses(self._on_connection_loss)
-        self._summaries = Summaries(cluster.journal, self._find_group, self._losses)
+        self._summaries = Summaries(cluster.journal, self._find_group, self._losses, lambda: cluster.state.topics_image)
         self.feed = Feed(cluster.journal, self.topics, self._summaries, log_refusal=self._log_refusal)
         self._outbox = Outbox()
         self._gateway = Gateway(
@@ -180,8 +180,8 @@ class MqttService:
     # -- retained messages
 
     def _on_coordinator_presence(self, payload: bytes, *, retained: bool) -> None:
-        """Handle a presence on the coordinator's topic: of this connection, the last will of an earlier one, or of
-        another coordinator."""
+        """Handle a presence message on the coordinator's topic. It may be from this connection, the last will of an
+        earlier connection, or from another coordinator."""
         try:
             presence = decode_payload(payload, Presence)
         except ValueError:
@@ -223,8 +223,8 @@ class MqttService:
         return self._cluster.coordinator_of(group_id).group(group_id)
 
     def _on_refusal(self, notice: RefusalNotice) -> None:
-        """Publish a notice about refused requests beside the events of its group. Without a connection to the MQTT
-        broker it is lost."""
+        """Publish a notice about refused requests under the topic of its group. Without a connection to the MQTT broker
+        the notice is dropped."""
         if self._client is not None:
             self._outbox.put(self.topics.group(notice.last.group_id, "refusals"), refusal_payload(notice))
 

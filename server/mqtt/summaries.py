@@ -4,46 +4,30 @@ The coordinator's groups are ahead: some of their events are not durable or not 
 changed one is held until the feed has published the position that the journal had when the group was taken.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-from regroup.coordinator.group import Group, Member
+from regroup.coordinator.group import Group
+from regroup.coordinator.topics import TopicsImage
+from regroup.mqtt.payloads import decode_payload
 from regroup.server.mqtt.connection_losses import ConnectionLosses
+from regroup.server.mqtt.group_summary import RemovedMember, summary_of
 from regroup.storage.journal import Journal
+from regroup.storage.records import Record
 
-MAX_LISTED_MEMBERS: Final = 1_000
-"""How many members one summary lists; `member_count` counts all."""
+MAX_REMOVED_MEMBERS: Final = 5
+"""How many of the members that were removed last one summary lists."""
 
 
-class MemberSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member in the summary of its group."""
+class _Removal(msgspec.Struct):
+    """The fields of the event `member-removed` that are read here."""
 
     member_id: str
-    client_id: str
-    client_host: str
-    group_instance_id: str | None = None
-    session_timeout_ms: int
-    awaiting: str | None = None
-    """`join` or `sync` while the response to that request of the member is held; None otherwise."""
-    connection_lost_at_ms: int | None = None
-    """When the last will of the member's connection was published, in epoch milliseconds; None if it is not lost. The
-    coordinator removes the member when its session times out."""
-
-
-class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The summary of a group after its event `event_number`."""
-
-    group: str
-    event_number: int
-    state: str
-    state_since_ms: int
-    generation_id: int
-    protocol_name: str | None
-    leader_id: str | None
-    member_count: int
-    members: list[MemberSummary]
+    reason: str = ""
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -53,17 +37,25 @@ class Summaries:
     """The groups that have changed since their last summary, and the summaries that wait until the feed has published
     their events."""
 
-    def __init__(self, journal: Journal, find_group: Callable[[str], Group], losses: ConnectionLosses) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        find_group: Callable[[str], Group],
+        losses: ConnectionLosses,
+        topics: Callable[[], TopicsImage],
+    ) -> None:
         self._journal = journal
         self._find_group = find_group
         self._losses = losses
+        self._topics = topics
+        self._removed: dict[str, deque[RemovedMember]] = {}
         self._changed: dict[str, None] = {}
         self._held: dict[str, Group] = {}
         self._held_position = 0
         journal.on_failure(lambda error: self.rebuild_held())
 
     def mark_changed(self, group_ids: Iterable[str]) -> None:
-        """Note that these groups need a new summary."""
+        """Note that these groups have changed, so that new summaries of them are published."""
         self._changed.update(dict.fromkeys(group_ids))
 
     def rebuild_held(self) -> None:
@@ -74,12 +66,12 @@ class Summaries:
 
     @property
     def is_pending(self) -> bool:
-        """Whether a summary has to be published, now or later."""
+        """Whether any summary is still to be published, now or after the events that it contains."""
         return bool(self._changed or self._held)
 
     def take_due(self, position: int) -> dict[str, bytes]:
-        """The summaries that may be published when the feed has reached `position`, encoded, by group id; empty bytes
-        for a deleted group."""
+        """Return the encoded summaries, by group id, that may be published when the feed has published all events up to
+        `position`, and remove them from those that wait. The bytes are empty for a deleted group."""
         due: dict[str, Group] = {}
         if self._held and position >= self._held_position:
             due, self._held = self._held, {}
@@ -91,35 +83,29 @@ class Summaries:
                 due, self._held = due | self._held, {}
         return {group_id: self._payload(group) for group_id, group in due.items()}
 
-    def _payload(self, group: Group) -> bytes:
-        self._losses.retain_members(group.group_id, group.member_ids)
-        if not group.exists:
-            return b""
-        return _encode(
-            GroupSummary(
-                group=group.group_id,
-                event_number=group.event_number,
-                state=group.state_name,
-                state_since_ms=group.state_since_ms,
-                generation_id=group.generation_id,
-                protocol_name=group.protocol_name,
-                leader_id=group.leader_id,
-                member_count=len(group.member_ids),
-                members=[
-                    self._member_summary(group.group_id, member)
-                    for member in list(group.members.values())[:MAX_LISTED_MEMBERS]
-                ],
-            )
-        )
+    def note_published(self, records: Iterable[Record]) -> None:
+        """Note that the feed publishes these records: their groups need new summaries, which name removed members."""
+        for record in records:
+            if record.group is not None:
+                self._changed[record.group] = None
+                if record.type == "member-removed":
+                    self._note_removal(record.group, record)
 
-    def _member_summary(self, group_id: str, member: Member) -> MemberSummary:
-        loss = self._losses.of_group(group_id).get(member.member_id)
-        return MemberSummary(
-            member_id=member.member_id,
-            client_id=member.profile.client_id,
-            client_host=member.profile.client_host,
-            group_instance_id=member.instance_id,
-            session_timeout_ms=member.profile.session_timeout_ms,
-            awaiting=member.awaiting.value if member.awaiting else None,
-            connection_lost_at_ms=loss.at_ms if loss else None,
-        )
+    def _note_removal(self, group_id: str, record: Record) -> None:
+        """Add the member that this record of a removal names to the removed members in the group's summary. A record
+        may be published twice, and is then added once; a damaged record is ignored."""
+        with suppress(ValueError):
+            removal = decode_payload(record.payload, _Removal)
+            removed = RemovedMember(member_id=removal.member_id, at_ms=record.at_ms, reason=removal.reason)
+            known = self._removed.setdefault(group_id, deque(maxlen=MAX_REMOVED_MEMBERS))
+            if removed not in known:
+                known.append(removed)
+
+    def _payload(self, group: Group) -> bytes:
+        group_id = group.group_id
+        self._losses.retain_members(group_id, group.member_ids)
+        if not group.exists:
+            self._removed.pop(group_id, None)
+            return b""
+        losses, removed = self._losses.of_group(group_id), self._removed.get(group_id, ())
+        return _encode(summary_of(group, losses, self._topics(), removed))

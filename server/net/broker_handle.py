@@ -13,7 +13,7 @@ from regroup.server.net.turns import TurnQueue
 
 
 class OpenConnection(Protocol):
-    """A connection as its broker uses it."""
+    """The part of a client's connection that the broker uses."""
 
     name: str
     client_host: str
@@ -21,17 +21,18 @@ class OpenConnection(Protocol):
     """The client id in the last decoded request; empty before the first."""
 
     def stop(self) -> None:
-        """Close because the broker stops; responses that are ready are still sent."""
+        """Close the connection because the broker stops; responses that are ready are sent before."""
 
     def abort(self) -> None:
-        """Close at once; the current request gets no response."""
+        """Close the connection at once; the request that is being handled gets no response."""
 
     def forget_cached_response(self) -> None:
-        """Decode the next request even if it repeats the last one."""
+        """Drop the connection's cached response, so that its next request is decoded and handled even if it equals the
+        last one."""
 
 
 class BrokerHandle(Protocol):
-    """The broker as its connections use it."""
+    """The part of a broker that its connections use."""
 
     max_frame_bytes: int
     max_response_bytes: int
@@ -49,19 +50,20 @@ class BrokerHandle(Protocol):
 
     @property
     def gate(self) -> RequestGate | None:
-        """Decides over each request before its handler is called; None for no gate."""
+        """The gate that every request must pass before its handler is called; None if the broker has no gate."""
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
-        """The handler of this API in this version; None if the broker does not serve it."""
+        """The function that handles requests of the header's API and version; None if the broker does not serve that
+        version."""
 
     def refusal_of(self, header: RequestHeader) -> str:
-        """Why the broker does not serve this API in this version."""
+        """Why the broker does not serve the header's API in the header's version, as text for the log."""
 
     def served_versions(self, api_key: int) -> Versions:
-        """The versions in which an API is served."""
+        """The versions in which the broker serves the API with this key."""
 
     def log_closed(self, connection: OpenConnection, reason: str) -> None:
-        """Log why a connection is closed."""
+        """Write to the log that the broker closes `connection`, with the reason."""
 
     def add_connection(self, connection: OpenConnection) -> None: ...
 

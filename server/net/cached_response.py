@@ -33,14 +33,15 @@ class CachedResponse(NamedTuple):
         return cls((request[:4], request[8:]), (bytes(response[:4]), bytes(response[8:])), still_valid, row)
 
     def response_to(self, frame: bytes) -> bytes:
-        """The cached response with the correlation id of this frame."""
+        """The cached response in encoded form, with the correlation id of the request `frame` in place of its own."""
         return self.response_parts[0] + frame[4:8] + self.response_parts[1]
 
     def responses_to(self, frames: Iterable[bytes]) -> tuple[int, bytes]:
-        """How many frames from the first on repeat the cached request, and their responses as one piece of bytes.
+        """Return how many of the request frames, counted from the first, repeat the cached request, and the encoded
+        responses to these frames, joined.
 
-        The number is 0 if the requests must be handled instead. The responses differ only in their correlation ids, so
-        they are made by joining these.
+        The number is 0 if the first frame is another request, or if the cached response is not valid any more: then the
+        requests must be handled.
         """
         head, tail = self.request_parts
         ids: list[bytes] = []

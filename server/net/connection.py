@@ -5,6 +5,7 @@ all buffers.
 import asyncio
 from collections import deque
 from functools import partial
+from itertools import islice
 from typing import cast
 
 from regroup.coordinator.runtime.logger import get_logger
@@ -18,7 +19,7 @@ from regroup.server.net.broker_handle import BrokerHandle
 from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.idle_timer import IdleTimer
-from regroup.server.net.pipeline import Pipeline
+from regroup.server.net.pipeline import CachedResponses, Pipeline
 from regroup.server.net.recorded_rows import ConnectionRows
 from regroup.server.net.refused_requests import encode_supported_versions, reason_of_failure
 from regroup.server.net.response_buffer import ResponseBuffer, encode_within
@@ -39,7 +40,7 @@ class Connection(asyncio.Protocol):
         """Records the exchanges of this connection; None if exchanges are not recorded."""
         self._loop = asyncio.get_running_loop()
         self._next_flush = NextTurn(self._loop, self._flush)
-        self._next_processing = NextTurn(self._loop, self._process_rest)
+        self._next_processing = NextTurn(self._loop, self._process)
         self._frame_reader = FrameReader(broker.max_frame_bytes)
         self._frames: deque[bytes] = deque()
         self._queued_bytes = 0
@@ -52,10 +53,9 @@ class Connection(asyncio.Protocol):
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
         self._responses = ResponseBuffer(broker.unread)
-        self._is_processing = False
+        self._is_processing = self._is_closing = False
         self._can_write = self._is_reading = True
         self._parse_error: str | None = None
-        self._is_closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -70,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._is_closing = True
         self._idle_timer.cancel()
         self._frames.clear()
+        self._frame_reader.clear()  # up to 100 MB, which a collection of reference cycles would free much later
         self._responses.clear()
         self._drop_current()
         self._broker.remove_connection(self)
@@ -77,7 +78,7 @@ class Connection(asyncio.Protocol):
     def _drop_current(self) -> None:
         if self._work is not None:
             self._work.cancel()
-        current, self._current = self._current, None
+        current, self._current, self._current_frame = self._current, None, b""
         self._drop_pipeline("the connection was lost")
         if self._rows is not None:
             self._rows.close("the connection was lost")
@@ -94,22 +95,22 @@ class Connection(asyncio.Protocol):
                 self._queued_bytes += len(frame)
         except Malformed as error:
             self._parse_error = str(error)  # the requests before it still get their responses
-        if not self._is_processing:
-            self._process()
+        self._process()
 
     def pause_writing(self) -> None:
-        """Called by the transport while the client does not read its responses: no request is handled until it does."""
+        """Stop handling requests until `resume_writing` is called. The transport calls this method when the client does
+        not read its responses fast enough."""
         self._can_write = False
 
     def resume_writing(self) -> None:
         self._can_write = True
         self._idle_timer.note_activity()
         self._flush()
-        if not self._is_processing:
-            self._process()
+        self._process()
 
     def stop(self) -> None:
-        """Close because the broker stops, without a warning in the log. Responses that are ready are still sent."""
+        """Close the connection because the broker stops, without a warning in the log. Responses that are ready are
+        sent before."""
         if not self._is_closing:
             self._is_closing = True
             self._flush()
@@ -124,6 +125,8 @@ class Connection(asyncio.Protocol):
     def _process(self) -> None:
         """Handle the queued requests in order, until one of them is held, the queue is empty, or the client must first
         read its responses. Of many requests the others are handled in the next turns."""
+        if self._is_processing:
+            return
         self._is_processing, handled = True, 0
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
         while self._frames and self._current is None and self._can_write and not self._is_ending:
@@ -131,11 +134,9 @@ class Connection(asyncio.Protocol):
                 self._next_processing.schedule()
                 break
             handled += 1
-            if self._pipeline:
-                if not self._pipeline.may_take(self._frames[0]):
-                    break
-                self._handle_next()
-            elif self._cached is None or not self._respond_from_cache(self._cached):
+            if self._pipeline and not self._pipeline.may_take(self._frames[0]):
+                break
+            if self._cached is None or not self._respond_from_cache(self._cached):
                 self._handle_next()
             if self._responses.is_full:
                 self._flush()
@@ -145,10 +146,6 @@ class Connection(asyncio.Protocol):
             self._close(self._parse_error)
         self._pause_or_resume_reading()
 
-    def _process_rest(self) -> None:
-        if self._frames and not self._is_processing:
-            self._process()
-
     @property
     def _is_ending(self) -> bool:
         return self._is_closing or self._end_reason is not None or self._transport.is_closing()
@@ -156,13 +153,15 @@ class Connection(asyncio.Protocol):
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
         """Answer all requests at the head of the queue that repeat the cached request. Returns False if there are none
         or the cached response is not valid any more."""
-        count, responses = cached.responses_to(self._frames)
+        if self._pipeline and self._rows is not None:  # rows are in the order of the responses
+            return False
+        frames = islice(self._frames, self._pipeline.room) if self._pipeline else self._frames
+        count, responses = cached.responses_to(frames)
         if count and self._rows is not None:
             self._cached = self._rows.repeat(cached, count, self._frames[0])
-        for _ in range(count):
-            self._queued_bytes -= len(self._frames.popleft())
+        self._queued_bytes -= sum([len(self._frames.popleft()) for _ in range(count)])
         if count:
-            self._responses.add(responses)
+            self._pipeline.add(CachedResponses(responses)) if self._pipeline else self._responses.add(responses)
         return count > 0
 
     def _handle_next(self) -> None:
@@ -228,11 +227,12 @@ class Connection(asyncio.Protocol):
             self.run_work(exchange, turns)
 
     def _is_open(self, exchange: Exchange) -> bool:
-        """Whether the exchange still needs its response."""
+        """Whether the connection still waits for the response of this exchange."""
         return exchange is self._current or exchange.is_queued
 
     def continue_before_response(self, exchange: Exchange) -> None:
-        """Let the next request be handled before this one is answered, unless a gate decides about single requests."""
+        """Let the next request be handled before that of `exchange` is answered. It has no effect if the broker has a
+        gate, because a gate decides about each request by itself."""
         if exchange is self._current and not exchange.is_answered and self._broker.gate is None:
             self._add_to_pipeline(exchange)
             self._end(exchange)
@@ -248,7 +248,8 @@ class Connection(asyncio.Protocol):
         self._pipeline.drop_all()
 
     def run_work(self, exchange: Exchange, turns: Turns) -> None:
-        """Run work for the current request in turns; it is cancelled when the connection ends."""
+        """Run `turns`, the work for the request of `exchange`, in portions between those of other connections. The work
+        is cancelled when the connection ends."""
         if not self._is_open(exchange):
             return
         work = self._broker.turns.run(turns, lambda error: self._fail(exchange, error))
@@ -263,7 +264,8 @@ class Connection(asyncio.Protocol):
         self.close_unanswered(exchange, reason or "the request could not be handled")
 
     def finish(self, exchange: Exchange, response: Message | None) -> None:
-        """Take the response to the current request, or None if it expects none. Further responses to it are dropped."""
+        """Take the handler's response to the request of `exchange`, and send it in its turn; None if the request
+        expects no response. Further responses to the same request are dropped."""
         if not self._is_open(exchange) or exchange.is_answered:
             return
         exchange.is_answered = True
@@ -327,6 +329,8 @@ class Connection(asyncio.Protocol):
         if self._end_reason is not None and not self._pipeline:
             self._close(self._end_reason)
         if exchange is self._current:
+            if exchange.still_valid is not None and self._rows is None:
+                self._cache(exchange, exchange.still_valid, frame)
             self._end(exchange)
         elif self._frames and not self._is_processing:
             self._process()
@@ -344,11 +348,10 @@ class Connection(asyncio.Protocol):
             )
 
     def _end(self, exchange: Exchange) -> None:
-        """End the current exchange and continue with the next request."""
+        """Mark the current exchange as complete and continue with the next request."""
         if exchange is self._current:
             self._current, self._current_frame = None, b""
-            if not self._is_processing:
-                self._process()
+            self._process()
 
     def close_unanswered(self, exchange: Exchange, reason: str) -> None:
         if self._is_open(exchange):
@@ -357,8 +360,8 @@ class Connection(asyncio.Protocol):
             self._close(reason)
 
     def _flush(self) -> None:
-        """Write as many responses as the transport takes. If the connection is to be closed behind the last response,
-        close it then."""
+        """Write as many responses as the transport takes. If the connection is to be closed after the last response and
+        all have been written, close the transport."""
         while self._responses and self._can_write and not self._transport.is_closing():
             self._transport.write(self._responses.next_piece(whole=self._broker.needs_whole_responses))
         if self._is_closing and not self._responses:
@@ -374,7 +377,8 @@ class Connection(asyncio.Protocol):
             (self._transport.resume_reading if should_read else self._transport.pause_reading)()
 
     def _close(self, reason: str) -> None:
-        """Close with a warning in the log. Responses that are ready are still sent; queued requests are dropped."""
+        """Close the connection and log `reason` as a warning. Responses that are ready are sent before; queued requests
+        are dropped."""
         if self._is_closing:
             return
         self._frames.clear()
@@ -388,7 +392,8 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _is_waited_for(self) -> bool:
-        """Whether the client waits for the broker, and so is not idle. A client that never reads is."""
+        """Whether the client waits for a response, so that the connection counts as active. A connection whose client
+        does not read its responses counts as idle."""
         return (self._current is not None or len(self._pipeline) > 0) and self._can_write
 
     def _close_idle(self) -> None:

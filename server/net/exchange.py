@@ -13,22 +13,23 @@ from regroup.server.net.turns import Turns
 
 
 class ExchangeOwner(Protocol):
-    """The connection of an exchange, as the exchange uses it."""
+    """The part of a connection that its exchanges use."""
 
     name: str
     client_host: str
 
     def finish(self, exchange: "Exchange", response: Message | None) -> None:
-        """Take the response to the request; None if it expects none."""
+        """Take the response to the request of `exchange`, to send it; None if the request expects no response."""
 
     def continue_before_response(self, exchange: "Exchange") -> None:
-        """Handle the next request before this one is answered."""
+        """Handle the connection's next request although the request of `exchange` has no response yet."""
 
     def close_unanswered(self, exchange: "Exchange", reason: str) -> None:
-        """Close the connection in place of a response."""
+        """Close the connection instead of sending a response to the request of `exchange`; `reason` is for the log."""
 
     def run_work(self, exchange: "Exchange", turns: Turns) -> None:
-        """Run work for the request in turns; it is cancelled when the connection ends."""
+        """Run the work `turns`, which belongs to the request of `exchange`, in portions between those of other
+        connections. The work is cancelled when the connection ends."""
 
 
 class Exchange:
@@ -97,7 +98,8 @@ class Exchange:
 
     @property
     def cause(self) -> Cause:
-        """The request as the cause of the events to which it leads."""
+        """The request as the cause of events, in the form in which it is stored with each event that the request leads
+        to."""
         return Cause(
             api=APIS[self.header.api_key].name,
             connection=self.connection_name,
@@ -106,7 +108,7 @@ class Exchange:
         )
 
     def respond(self, response: Message) -> None:
-        """Send the response, in the version of the request."""
+        """Send `response` to the client, encoded in the version of the request."""
         if self.intercept is None:
             self._owner.finish(self, response)
         else:
@@ -118,25 +120,26 @@ class Exchange:
             intercept(response)
 
     def allow_next(self) -> None:
-        """Let the connection handle its next request: what this one changes is decided, and its response, which will be
-        short, only waits until that is durable. The responses leave in the order of the requests all the same."""
+        """Let the connection handle its next request before this one is answered. A handler calls it when the changes
+        that this request makes are decided and a short response only waits until these changes are durable. Responses
+        are still sent in the order of the requests."""
         self._owner.continue_before_response(self)
 
     def work(self, turns: Turns) -> None:
-        """Do long work for this request, which was held, in turns. An exception in the work closes only this
-        connection."""
+        """Run `turns`, the rest of a request's handling that may take long, in portions. It is for a request that was
+        held first. An exception in the work closes this connection and no other."""
         self._owner.run_work(self, turns)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]
     ) -> None:
-        """Send the response once everything on which it depends is durable; close the connection if the store fails
-        before."""
+        """Send the response once every event on which it depends is durable, or close the connection if the store fails
+        before that. `when_durable(on_durable, on_lost)` arranges for one of the two functions to be called."""
         when_durable(lambda: self.respond(response), lambda: self.close_connection("the store failed"))
 
     def finish_without_response(self) -> None:
-        """End the exchange without a response, because the request expects none; the connection continues with the next
-        one."""
+        """End the exchange without sending a response, because the request expects none. The connection then handles
+        its next request."""
         if self.intercept is None:
             self._owner.finish(self, None)
         else:

@@ -23,11 +23,12 @@ class IdleTimer:
         self._timer = loop.call_at(self._last_activity_s + max_idle_s, self._check)
 
     def note_activity(self) -> None:
-        """Begin the time again. No timer is moved, so that this costs nothing."""
+        """Note that the connection is active now: `max_idle_s` seconds are counted from now on. The method only stores
+        the time and does not move a timer, so it costs little."""
         self._last_activity_s = self._loop.time()
 
     def cancel(self) -> None:
-        """Stop the timer, since the connection has ended."""
+        """Stop the timer because the connection has ended; `on_idle` is not called any more."""
         self._timer.cancel()
 
     def _check(self) -> None:

@@ -22,27 +22,49 @@ PIPELINED_API_KEYS: Final = frozenset(
 """How the frames of these requests begin. All others are handled when each request before them has its response."""
 
 
-class Pipeline(deque[Exchange]):
-    """Exchanges in the order of their requests. A deque, since every request asks whether it is empty."""
+class CachedResponses:
+    """Joined encoded responses from the cache that wait in a Pipeline until the responses to earlier requests are
+    sent."""
+
+    __slots__ = ("frame", "is_queued")
+
+    row = None
+    close_behind = ""
+
+    def __init__(self, frame: bytes) -> None:
+        self.frame = frame
+        self.is_queued = False
+
+
+class Pipeline(deque[Exchange | CachedResponses]):
+    """A queue of exchanges in the order of their requests, whose responses are sent in this order. It is a deque
+    because it is tested for emptiness with every request, which is fast for a deque."""
+
+    @property
+    def room(self) -> int:
+        """How many more exchanges can be added to the pipeline."""
+        return MAX_PIPELINED - len(self)
 
     def may_take(self, frame: bytes) -> bool:
-        """Whether this request may be handled now, although responses to earlier ones are missing."""
-        return frame[:2] in PIPELINED_API_KEYS and len(self) < MAX_PIPELINED
+        """Whether the request in `frame` may be handled now, although responses to earlier requests of the connection
+        are missing."""
+        return frame[:2] in PIPELINED_API_KEYS and self.room > 0
 
-    def add(self, exchange: Exchange) -> None:
-        """Put an exchange behind the others, with its response in `exchange.frame`, or before it has one."""
+    def add(self, exchange: Exchange | CachedResponses) -> None:
+        """Add an exchange at the end of the queue. Its encoded response is in `exchange.frame`, which is None until
+        there is one."""
         exchange.is_queued = True
         self.append(exchange)
 
-    def take_ready(self) -> Iterator[Exchange]:
-        """Remove and yield the exchanges at the front that have their responses."""
+    def take_ready(self) -> Iterator[Exchange | CachedResponses]:
+        """Remove and yield the exchanges from the front of the queue, up to the first one that has no response yet."""
         while self and self[0].frame is not None:
             exchange = self.popleft()
             exchange.is_queued = False
             yield exchange
 
     def drop_all(self) -> None:
-        """Remove all exchanges; responses that are given later have no effect."""
+        """Remove all exchanges from the queue; responses that their handlers give later are not sent."""
         for exchange in self:
             exchange.is_queued = False
         self.clear()

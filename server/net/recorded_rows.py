@@ -1,14 +1,12 @@
 """Records the exchanges of one connection: which row belongs to its current request, and which was the last."""
 
-from collections.abc import Iterable
-
 from regroup.server.net.cached_response import CachedResponse
-from regroup.server.net.exchange import Exchange
+from regroup.server.net.pipeline import Pipeline
 from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
 
 
 class ConnectionRows:
-    """The rows of a connection, which a recorder keeps."""
+    """The recorded exchanges of one connection, one row for each, which are passed to a recorder."""
 
     def __init__(self, recorder: RequestRecorder, connection: str, client_host: str) -> None:
         self._recorder, self._connection, self._client_host = recorder, connection, client_host
@@ -18,21 +16,23 @@ class ConnectionRows:
         """The row of the request that was answered last."""
 
     def begin(self, frame: bytes) -> None:
-        """Begin the row of the next request."""
+        """Let the recorder begin a row for the request in `frame`, which becomes the current request."""
         self.current = self._recorder.begin(self._connection, self._client_host, frame)
 
     def answer(self, row: ExchangeRow | None, response: bytes | bytearray | None) -> None:
-        """Note the response to the request of this row, None if it expects none. Without a row nothing is noted."""
+        """Let the recorder add `response` to the row of its request; None if the request expects no response. Without a
+        row nothing is recorded."""
         if row is self.current:
             self.current = None
         if row is not None:
             self.last = self._recorder.answer(row, response, self.last)
 
     def repeat(self, cached: CachedResponse, count: int, first: bytes) -> CachedResponse:
-        """Count requests that repeat the cached one, the frame `first` and those behind it.
+        """Count `count` requests that equal the cached request and were answered from the cache; `first` is the frame
+        of the first of them.
 
-        They are counted in the row of the cached request, or in a new row if other requests came in between. Returned
-        is the cached response with the row that counts them.
+        They are counted in the row of the cached request, or in a new row if other requests came in between. Returns
+        the cached response with the row in which they are counted.
         """
         row = cached.row
         if row is None or row is not self.last:
@@ -45,13 +45,15 @@ class ConnectionRows:
         return cached
 
     def close(self, reason: str) -> None:
-        """Note that the current request gets no answer, because the connection is closed."""
+        """Record that the current request gets no response because the connection is closed; `reason` says why it is
+        closed."""
         row, self.current = self.current, None
         if row is not None:
             self._recorder.close(row, reason)
 
-    def close_all(self, exchanges: Iterable[Exchange], reason: str) -> None:
-        """Note that these exchanges, which are not the current one, get no answer."""
+    def close_all(self, exchanges: Pipeline, reason: str) -> None:
+        """Record that the requests of these queued exchanges get no response because the connection is closed for this
+        reason. The current request is not among them."""
         for exchange in exchanges:
             if exchange.row is not None:
                 self._recorder.close(exchange.row, reason)

@@ -9,7 +9,8 @@ from regroup.storage.errors import StoreError
 
 
 def reason_of_failure(error: Exception, api_key: int) -> str | None:
-    """Why a request of this API leads to a closed connection; None for a defect of the program."""
+    """Why a request of this API that failed with `error` closes its connection, as text for the log; None if the error
+    is a defect of the program."""
     if isinstance(error, TooLong):
         return f"the response to API {api_key} is too large: {error}; ask for less, or raise --max-response-bytes"
     if isinstance(error, Unencodable):

@@ -22,9 +22,9 @@ class RequestGate(Protocol):
         ...
 
     def may_stop(self, exchange: Exchange) -> bool:
-        """Whether the gate might not let the same request through at once if it came again. Its response is not cached
-        then.
+        """Whether the gate might hold, answer or drop a request equal to this one if it came again. The response to
+        such a request is not cached.
 
-        Where the answer becomes True, `Connection.forget_cached_response` must be called.
+        When the result changes from False to True, `Connection.forget_cached_response` must be called.
         """
         ...

@@ -42,10 +42,11 @@ class ExchangeRow(msgspec.Struct, array_like=True, gc=False, eq=False):
 
 
 class RequestRecorder(Protocol):
-    """Keeps the exchanges of all connections of a cluster. Each method returns at once."""
+    """Stores the bytes of all requests and responses of a cluster, with their times. Each method returns at once."""
 
     def begin(self, connection: str, client_host: str, frame: bytes) -> ExchangeRow:
-        """Begin a row for a request that has come. The frame is not decoded yet."""
+        """Begin a row for a request that has arrived on `connection` and is not decoded yet; returns the row. `frame`
+        has the bytes of the request, `client_host` is the address of the client."""
         ...
 
     def answer(self, row: ExchangeRow, response: bytes | bytearray | None, previous: ExchangeRow | None) -> ExchangeRow:
@@ -62,9 +63,11 @@ class RequestRecorder(Protocol):
         ...
 
     def close(self, row: ExchangeRow, reason: str) -> None:
-        """Note that the connection is closed and the request gets no answer."""
+        """Record that the request of this row gets no response because its connection is closed; `reason` says why it
+        is closed."""
         ...
 
     def note_fault(self, row: ExchangeRow, effect: str) -> None:
-        """Note what a fault rule does to the request."""
+        """Record in the row what a fault rule does to its request; `effect` is that in a few words, such as `drop
+        answer`."""
         ...

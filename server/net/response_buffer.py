@@ -45,11 +45,12 @@ class ResponseBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether enough bytes are collected to be written."""
+        """Whether the buffer has so many bytes that they should be written without waiting for more responses."""
         return self._total_bytes >= _SHORT_BYTES
 
     def count_encoded(self, size_bytes: int) -> None:
-        """Count the bytes that are encoded so far of a response that will be added later."""
+        """Add the bytes of a response that is being encoded to the count of unread bytes. `size_bytes` is how many
+        bytes of it are encoded so far; the response is added to the buffer later."""
         self._unread.total_bytes += size_bytes - self._encoded_bytes
         self._encoded_bytes = size_bytes
 
@@ -90,9 +91,11 @@ class ResponseBuffer:
 def encode_within(
     unread: UnreadBytes, encoder: ResponseEncoder, responses: ResponseBuffer
 ) -> Generator[int, None, str | None]:
-    """Encode the rest of a long response in turns. Returns why it is not to be sent; None if it is.
+    """Encode the rest of a long response in turns. Returns None when it is encoded, or the reason for which it is not
+    to be sent.
 
-    It is not if the clients of all brokers have left too many bytes unread, with those of this response.
+    A response is not to be sent if the unread responses of all clients, with the encoded part of this one, take too
+    many bytes.
     """
     is_encoded = False
     while not is_encoded:

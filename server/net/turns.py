@@ -12,9 +12,10 @@ Turns: TypeAlias = Iterator[int]
 
 
 class TurnQueue:
-    """The long work of one event loop. In each turn of the loop at most one large portion of it runs.
+    """Runs the long work of one event loop in portions: in each turn of the loop, at most one large portion of one
+    piece of work.
 
-    So however many connections send long requests, the others wait for one large portion only.
+    Thus other connections wait for one large portion at most, however many connections have sent long requests.
     """
 
     def __init__(self) -> None:
@@ -22,10 +23,10 @@ class TurnQueue:
         self._is_scheduled = False
 
     def run(self, turns: Turns, on_error: Callable[[Exception], object]) -> "LongWork":
-        """Start a piece of work: run its first portion at once, and the others in later turns. `on_error` gets an
-        exception that it raises.
+        """Start the work `turns`: run its first portion at once and the others in later turns of the event loop. If the
+        work raises an exception, `on_error` is called with it. Returns the work, so that it can be cancelled.
 
-        The first portion is a small one while other work waits: many requests may be due at the same time.
+        The first portion is a small one while other work waits, since many requests may be due at the same time.
         """
         work = LongWork(turns, on_error)
         self._run_portion(work, FIRST_STEPS_WHILE_OTHERS_WAIT if self._waiting else STEPS_PER_TURN)
@@ -50,7 +51,7 @@ class TurnQueue:
 
 
 class LongWork:
-    """One piece of work in a TurnQueue, of which a part is done."""
+    """One piece of work in a TurnQueue; what has been run of it so far may be a part."""
 
     def __init__(self, turns: Turns, on_error: Callable[[Exception], object]) -> None:
         self._turns = turns
@@ -63,7 +64,7 @@ class LongWork:
         self._is_cancelled = True
 
     def run_portion(self, max_steps: int) -> None:
-        """Run until at least this many steps are done, or to the end."""
+        """Run the work until it has done at least `max_steps` more steps, or until its end."""
         steps = 0
         try:
             while steps < max_steps and not self._is_cancelled:
@@ -78,7 +79,8 @@ class LongWork:
 
 
 class NextTurn:
-    """Calls a function in the next turn of the event loop, once for all calls of `schedule` in this one."""
+    """Schedules one function: it runs once in the next turn of the event loop, however often `schedule` is called in
+    this turn."""
 
     __slots__ = ("_call", "_is_scheduled", "_loop")
 

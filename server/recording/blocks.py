@@ -35,7 +35,8 @@ class BlockEncoder:
         response then. They are in the order of these times."""
 
     def encode(self, rows: Iterable[ExchangeRow], now_ms: int) -> Iterator[NewExchangeBlock]:
-        """The blocks that store these rows as they are now."""
+        """Yield the blocks that store the present contents of these rows. A row that was merged into another one before
+        it was ever stored is left out."""
         self._forget(now_ms - REWRITE_INTERVAL_MS)
         batch: list[ExchangeRow] = []
         size = 0
@@ -75,7 +76,7 @@ def _block(rows: list[ExchangeRow]) -> NewExchangeBlock:
 
 
 def decode_block(block: ExchangeBlock) -> list[ExchangeRow]:
-    """The rows in a block. Raises StoreDamaged."""
+    """Decode the rows of recorded exchanges that a block contains. Raises StoreDamaged."""
     try:
         return _DECODER.decode(block.payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

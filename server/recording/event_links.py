@@ -30,8 +30,8 @@ class EventLinks:
             self._events[cause.connection, cause.correlation_id].append((record.at_ms, event))
 
     def link(self, exchanges: Iterable[RecordedExchange]) -> list[RecordedExchange]:
-        """The same exchanges with their events. A client may use a correlation id again on the same connection, so an
-        event belongs to the exchange during which it happened."""
+        """Return these exchanges with the events that each of them led to. A client may use a correlation id again on
+        the same connection, so an event belongs to the exchange during which it happened."""
         return [self._linked(exchange) for exchange in exchanges]
 
     def _linked(self, exchange: RecordedExchange) -> RecordedExchange:

@@ -32,7 +32,7 @@ class LinkedEvent(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """A decoded request in the form that RequestFacts reads."""
+    """The decoded header and body of a request, as RequestFacts reads them."""
 
     header: RequestHeader
     request: Message
@@ -81,12 +81,13 @@ class RecordedExchange:
 
     @property
     def fault(self) -> str:
-        """What a fault rule did to the exchange: `answer`, `drop answer`, `hold` …; empty if none hit it."""
+        """What a fault rule did to the request or its response, such as `answer`, `drop answer` or `hold`; empty if no
+        rule hit the request."""
         return self.row.fault
 
     @property
     def closed(self) -> str:
-        """Why the connection was closed without an answer; empty if it was not."""
+        """Why the connection was closed before the request got a response; empty if it was not."""
         return self.row.closed
 
     @cached_property
@@ -142,8 +143,8 @@ class RecordedExchange:
 
     @cached_property
     def answer(self) -> str:
-        """The first error code in the response: `NONE` or Kafka's name. `no answer` if there is no response, `not kept`
-        if it was cut."""
+        """The first error code in the response by Kafka's name, `NONE` without an error; `no answer` if there is no
+        response, `not kept` if the recorded response was cut."""
         if self.response is not None:
             return ErrorCode.name_of(next(error_codes(self.response), ErrorCode.NONE))
         if self.row.response_bytes:

@@ -44,8 +44,8 @@ async def read_recording(
 
 
 class RowMerger:
-    """Puts the rows of blocks together. Rows must be added in the order of the blocks, since a later row replaces an
-    earlier one with the same number."""
+    """Merges the rows of several blocks into exchanges. Rows must be added in the order of the blocks, since a later
+    row replaces an earlier one with the same number."""
 
     def __init__(self, wanted: ExchangeFilter = EVERY_EXCHANGE) -> None:
         self._wanted = replace(wanted, from_ms=None)
@@ -53,8 +53,8 @@ class RowMerger:
         self._rows: dict[tuple[str, int], ExchangeRow] = {}
 
     def add(self, row: ExchangeRow) -> None:
-        """Add a row. A row without frames gets those of an earlier row with the same number, and is dropped if there is
-        none: its block was deleted, or it was not wanted."""
+        """Add a row of a block. A row without frames gets the frames of an earlier row with the same number. If there
+        is no such row, because its block was deleted or the filter excludes it, the row is dropped."""
         key = (row.connection, row.number)
         earlier = self._rows.get(key)
         if not row.request and row.request_bytes:
@@ -74,6 +74,6 @@ class RowMerger:
         return wanted.takes(RecordedExchange(row))
 
     def exchanges(self) -> list[RecordedExchange]:
-        """The exchanges in the order of their requests."""
+        """Return the exchanges that the added rows describe, in the order of their requests."""
         rows = sorted(self._rows.values(), key=lambda row: (row.at_ms, row.number))
         return [RecordedExchange(row) for row in rows]

@@ -30,7 +30,8 @@ _FETCH: Final = FetchRequest.api_key.to_bytes(2, "big")
 
 
 class Recorder:
-    """The RequestRecorder that brokers use. In the emulator it outlives a kill of the brokers that it records."""
+    """Keeps the latest exchanges of all brokers in memory, as their RequestRecorder. In the emulator it is kept when
+    the brokers are killed."""
 
     def __init__(
         self, now_ms: Callable[[], int], *, max_exchanges: int = MAX_EXCHANGES, max_bytes: int = MAX_BYTES
@@ -94,8 +95,8 @@ class Recorder:
     # Bounds
 
     def _forget_oldest(self) -> None:
-        """Remove the oldest rows beyond the limits, even if a row has no answer yet or its run goes on. Its later
-        changes do not appear in `rows`."""
+        """Remove the oldest rows beyond the limits, also a row whose request has no response yet or whose run
+        continues. Later changes of a removed row do not appear in `rows`."""
         while len(self._rows) > self._max_exchanges or (self._kept_bytes > self._max_bytes and len(self._rows) > 1):
             self._kept_bytes -= _memory_bytes(self._rows.popleft())
 
@@ -111,7 +112,7 @@ class Recorder:
             self._note_change(previous)
 
     def rows(self) -> list[ExchangeRow]:
-        """The exchanges in memory, in the order of their requests."""
+        """Return the recorded exchanges that are in memory, as rows in the order of their requests."""
         return [row for row in self._rows if row.count]
 
     # What a store does not have yet
@@ -125,7 +126,8 @@ class Recorder:
                 self.skipped_changes += 1
 
     def note_changes(self, *, wanted: bool) -> None:
-        """Begin or end to note which rows change. Rows that are in memory when it begins are not noted."""
+        """With `wanted`, begin to note which rows change, so that `take_changes` can return them; otherwise stop that.
+        Rows that are in memory already are noted only when they change."""
         self._changes = {} if wanted else None
 
     def take_changes(self) -> list[ExchangeRow]:

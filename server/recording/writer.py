@@ -45,18 +45,18 @@ class RecordingWriter:
         self._writes_to_next_warning = 0
 
     def start(self) -> None:
-        """Start to write, as a task of the running loop."""
+        """Start the task that writes changed rows to the store, in the running event loop."""
         self._recorder.note_changes(wanted=True)
         self._task = asyncio.get_running_loop().create_task(self._run(), name="recording")
 
     async def close(self) -> None:
-        """Write what is left, and stop. The store must still be open."""
+        """Stop the task, and write the changes that are not stored yet. The store must still be open."""
         await self.stop()
         await self._write()
         self._recorder.note_changes(wanted=False)
 
     async def stop(self) -> None:
-        """Stop without writing what is left."""
+        """Stop the task without writing the changes that are not stored yet."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

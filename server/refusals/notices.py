@@ -27,8 +27,8 @@ log = get_logger("refusals")
 
 @dataclass(frozen=True, slots=True)
 class RefusalNotice:
-    """A notice of one or more refusals; `last` is the latest. They are all of one kind (group, API, error code) if
-    `is_one_kind` is True."""
+    """A notice of `count` refused requests, of which `last` is the latest. If `is_one_kind` is True, all have the same
+    group, API and error code."""
 
     last: Refusal
     count: int = 1
@@ -39,7 +39,7 @@ class RefusalNotice:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts the refusals of one kind since its last notice."""
+    """Counts the refusals of one kind (group, API, error code) that no notice contains yet."""
 
     last: Refusal
     count: int = 0
@@ -56,9 +56,10 @@ class _Tally:
 
 
 class RefusalNotices:
-    """Makes notices from exchanges, as an observer. `listeners` get each notice; the log gets it at level debug.
+    """An observer of exchanges that makes notices of refused requests. Each function in `listeners` is called with each
+    notice, and each notice is logged at level debug.
 
-    At level info the log has one line in ten seconds, with the number of refusals.
+    At level info the log has at most one line in ten seconds, with the number of refusals.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
@@ -97,15 +98,15 @@ class RefusalNotices:
             self._others.add(refusal)
 
     def close(self) -> None:
-        """Make notices of what has been counted, and stop."""
+        """Make notices of the refusals that have been counted since the last notices, and make no more after them."""
         if self._timer is not None:
             self._timer.cancel()
             self._tell_counts()
             self._kinds.clear()
 
     def _end_interval(self) -> None:
-        """Make notices of what the interval has counted. Begin another interval if requests of any kind were refused
-        again."""
+        """Make notices of the refusals that were counted during this interval. If requests of any kind were refused
+        repeatedly, begin another interval."""
         repeated = {kind: tally for kind, tally in self._kinds.items() if tally.count}
         self._tell_counts()
         self._kinds = {kind: _Tally(tally.last) for kind, tally in repeated.items()}

@@ -148,8 +148,8 @@ def _of_every_partition(request: Message, version: int, code: int) -> Message:
 
 
 def _at_the_top(**fields: Any) -> Callable[[Any, int, int], Message]:
-    """A function that makes a response with the error code in its own field. `fields` are further fields without a
-    default."""
+    """Return a function that makes a response with the error code in its field `error_code`. `fields` are the values of
+    further fields that have no default."""
 
     def answer(request: Message, version: int, code: int) -> Message:
         return APIS[request.api_key].response(error_code=code, **fields)
@@ -201,8 +201,8 @@ PARTITION_APIS: Final = frozenset(APIS[request.api_key].name for request in PART
 
 
 def error_response(request: Message, version: int, code: int) -> Message:
-    """The response to a request that is not applied. It has the error code itself or, if it has no field for one, for
-    everything that the request names."""
+    """Make the response to a request that is not applied. If the response has an error code of its own, that is `code`;
+    otherwise every entry that answers something named in the request has it."""
     return ANSWERS[type(request)](request, version, code)
 
 

@@ -138,8 +138,8 @@ def every_partition(request: Message, code: int, lists: PartitionLists | None = 
 
 
 def without_partitions(request: RequestT, is_concerned: IsConcerned, names: TopicNames) -> tuple[RequestT, RequestT]:
-    """Two requests: one without the partitions for which `is_concerned` is True, and one with these partitions
-    alone."""
+    """Split a request in two: one without the partitions for which `is_concerned` returns True, and one with only these
+    partitions."""
     lists = PARTITION_LISTS[type(request)]
     kept: list[Structure] = []
     removed: list[Structure] = []
@@ -157,10 +157,10 @@ def without_partitions(request: RequestT, is_concerned: IsConcerned, names: Topi
 
 
 def with_errors_of(removed: Message, response: Message, code: int) -> Message:
-    """The response to a whole request, made from the response to its rest: the partitions in `removed` get this error
-    code.
+    """Make the response to a whole request from `response`, the response to the request without the partitions of the
+    request `removed`. Those partitions get the error `code`.
 
-    They come first in their topic, as Kafka answers partitions that it refuses before the others.
+    They come first in their topic, as Kafka puts partitions that it refuses before the others.
     """
     lists = PARTITION_LISTS[type(removed)]
     merged: dict[tuple[object, ...], Structure] = {}
@@ -212,7 +212,7 @@ def named_partitions(request: Message, names: TopicNames) -> Iterator[tuple[str,
 
 
 def named_topics(request: Message) -> Iterator[Structure | str]:
-    """The entries of topics in a request, in whichever field its API lists them."""
+    """The entries of topics in a request, from the field in which its API lists them."""
     for owner in (request, *(each for field in _GROUPS_OF_TOPICS for each in getattr(request, field, None) or ())):
         for field in _LISTS_OF_TOPICS:
             yield from getattr(owner, field, None) or ()
@@ -236,7 +236,8 @@ def name_of_topic(topic: Structure, names: TopicNames) -> str:
 
 
 def index_of(partition: Structure | int) -> int:
-    """The index of a partition's entry: a structure with an index or, in some APIs, the index itself."""
+    """The partition index in a partition's entry, which is a structure with an index or, in some APIs, the index
+    itself."""
     if isinstance(partition, int):
         return partition
     return int(next(getattr(partition, name) for name in _INDEX_FIELDS if name in partition.__struct_fields__))

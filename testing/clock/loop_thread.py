@@ -34,14 +34,16 @@ class LoopThread:
         self._loop.run_forever()
 
     def start(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run the coroutine; the future gets its result. Raises EmulatorDown after `stop`."""
+        """Run the coroutine in the thread, and return a future that gets its result. Raises EmulatorDown after
+        `stop`."""
         if self.is_stopped:
             coroutine.close()
             raise EmulatorDown("the emulator was closed")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run the coroutine and wait for its result. It is cancelled if the wait is interrupted, as by Ctrl-C."""
+        """Run the coroutine in the thread, and wait for its result. It is cancelled if the wait is interrupted, as by
+        Ctrl-C."""
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("a condition of a wait cannot call the emulator; use the GroupView that it is given")

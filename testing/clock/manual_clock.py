@@ -61,7 +61,7 @@ class ManualClockLoop(asyncio.SelectorEventLoop):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no callback is ready to run besides the caller."""
+        """Whether the loop has no callback to run besides the one that asks."""
         return not cast(_LoopParts, self)._ready
 
 

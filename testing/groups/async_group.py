@@ -24,7 +24,7 @@ from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
 
 
 class RunningEmulator(Protocol):
-    """The emulator, as the handle of a group uses it."""
+    """What the handle of a group needs of its emulator."""
 
     @property
     def cluster(self) -> BrokerCluster:

@@ -10,7 +10,7 @@ from regroup.coordinator.serialization import Cause
 
 
 class Changes:
-    """An observer of coordinators that completes the futures of everything that waits for a change."""
+    """An observer of coordinators: with each change it completes the futures that `next_change` has returned."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -22,7 +22,7 @@ class Changes:
         return change
 
     def notify(self) -> None:
-        """Report that something has changed."""
+        """Complete every future that `next_change` has returned, since something has changed."""
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             if not change.done():

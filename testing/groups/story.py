@@ -13,8 +13,11 @@ MAX_ROWS: Final = 12
 """The most rows of each table in a message."""
 _MAX_CELL: Final = 60
 _SHOWN_FIELDS: Final = (
-    "member_id", "client_id", "instance_id", "leader_id", "generation_id", "protocol_name", "partitions", "reason",
+    "member_id", "client_id", "instance_id", "leader_id", "generation_id", "protocol_name", "partitions",
+    "state", "epoch", "group_epoch", "assignor", "reason",
 )  # fmt: skip
+_LABELLED: Final = {"epoch": "epoch", "group_epoch": "group epoch"}
+"""Fields whose numbers say nothing alone, with the words before them."""
 
 
 class GroupEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +81,8 @@ def story_table(events: Sequence[GroupEvent], exchanges: Sequence[RecordedExchan
 
 
 def _described(fields: dict[str, Any]) -> str:
-    return ", ".join(str(fields[name]) for name in _SHOWN_FIELDS if fields.get(name) not in (None, ""))
+    shown = {name: str(fields[name]) for name in _SHOWN_FIELDS if fields.get(name) not in (None, "")}
+    return ", ".join(f"{_LABELLED[name]} {text}" if name in _LABELLED else text for name, text in shown.items())
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -87,12 +87,16 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Stable, and every member has fetched its assignment, or reached the target."""
+        """Whether the group is Stable and every member has its assignment.
+
+        A classic member has fetched it by SyncGroup; a member of the consumer protocol has reached the target
+        assignment.
+        """
         return self.state == GroupState.STABLE and not self.unsynced
 
     @property
     def total_lag(self) -> int:
-        """The sum of the lags of all partitions."""
+        """How many records the group has yet to read: the sum of the lags of all partitions."""
         return sum(self.lag.values())
 
     def member(self, name: str) -> MemberInGroup:
@@ -131,7 +135,7 @@ def short_name(member: MemberInGroup) -> str:
 
 
 def view_of(group: Group, state: ClusterState) -> GroupView:
-    """The group as the coordinator has it now."""
+    """A group as its coordinator has it now, as a value for tests; `state` has the topics of the cluster."""
     committed = {
         (topic, index): offset.offset
         for topic, partitions in group.committed_offsets.items()
@@ -195,7 +199,8 @@ def _consumer_of(group: ConsumerGroup, member: ConsumerMember, names: Mapping[st
 
 
 def _named(partitions: PartitionEpochs, names: Mapping[str, str]) -> frozenset[PartitionName]:
-    """Partitions by topic name; of a topic that was deleted meanwhile by its id."""
+    """The partitions by the names of their topics, which `names` has by topic id; those of deleted topics keep the
+    id."""
     return frozenset((names.get(topic_id, topic_id), index) for topic_id, index in every_partition(partitions))
 
 

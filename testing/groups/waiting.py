@@ -20,9 +20,9 @@ class WaitTimeout(TimeoutError):
 
 
 async def wait_for_change(changes: Changes, check: Callable[[], Result | None], timeout_s: float) -> Result | None:
-    """Call `check` now and after every change, and return its first result that is not None; None after the timeout.
+    """Call `check` now and after every change, and return its first result that is not None; None if the time is over.
 
-    The timeout is in real time, even if the clock of the emulator is turned by hand.
+    `timeout_s` is in real time, even if the clock of the emulator is turned by hand.
     """
     is_late = False
 

@@ -92,3 +92,14 @@ def test_acts_of_classic_groups_are_refused(kafka: Emulator) -> None:
         with pytest.raises(ActRefused, match="one of the consumer protocol, Stable in group epoch 2"):
             act()
     assert group.now().members
+
+
+def test_the_story_of_a_group_names_epochs_and_the_states_of_members(kafka: Emulator) -> None:
+    first, second = Member(kafka, "first"), Member(kafka, "second")
+    first.join()
+    second.join()
+    first.beat()
+    lines = [" ".join(line.split()) for line in kafka.group("billing").story().splitlines()]
+    heartbeat = "ConsumerGroupHeartbeat of first"
+    assert any(f"member-reconciled first-id, unrevoked-partitions, epoch 2 {heartbeat}" in line for line in lines)
+    assert any("target-assigned uniform, group epoch 3" in line for line in lines)

@@ -61,32 +61,43 @@ def test_each_test_has_an_emulator_of_its_own_with_the_arguments_of_its_markers(
     assert outcome(output) == "2 passed", output
 
 
-def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Suite) -> None:
-    output = suite.run(
-        """
-        from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupRequestProtocol
+FAILING = """
+    from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupRequestProtocol
 
-        def test_it(kafka):
-            join = JoinGroupRequest(
-                group_id="billing", session_timeout_ms=9000, rebalance_timeout_ms=9000, protocol_type="consumer",
-                protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-            )
-            kafka.connect("anna").send(join, 3)
-            assert False, "as it is meant to"
-        """
-    )
+    def test_it(kafka):
+        join = JoinGroupRequest(
+            group_id="billing", session_timeout_ms=9000, rebalance_timeout_ms=9000, protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+        kafka.connect("anna").send(join, 3)
+        assert False, "as it is meant to"
+    """
+
+
+def command_with(word: str, output: str) -> str:
+    """The command in the report that has this word."""
+    found = re.search(rf"^ +(.* {word} .*)$", output, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Suite) -> None:
+    output = suite.run(FAILING)
     assert outcome(output) == "1 failed"
     assert "Kafka groups" in output
     assert "group 'billing':" in output
     assert re.search(r"generation-started .*anna-", output)
     assert re.search(r"anna +JoinGroup +NONE", output)
-    (page, story) = (re.search(rf"^ +(.* {word} .*)$", output, re.MULTILINE) for word in ("view", "story"))
-    assert page is not None
-    assert story is not None
-    shown = subprocess.run(story[1], shell=True, capture_output=True, text=True, timeout=60, check=True)
+    command = command_with("story", output)
+    shown = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=True)
     assert "Generation 1 started with anna" in shown.stdout
+
+
+@pytest.mark.slow
+def test_the_history_of_a_failure_can_be_seen_as_a_page(suite: Suite) -> None:
     pytest.importorskip("uvicorn", reason="a page needs starlette and uvicorn")
-    with subprocess.Popen(f"exec {page[1]}", shell=True, stdout=subprocess.PIPE, text=True) as served:
+    command = command_with("view", suite.run(FAILING))
+    with subprocess.Popen(f"exec {command}", shell=True, stdout=subprocess.PIPE, text=True) as served:
         assert served.stdout is not None
         assert served.stdout.readline().startswith("page  http://127.0.0.1:")
         served.send_signal(signal.SIGINT)
@@ -193,6 +204,7 @@ def test_groups_that_a_fixture_touches_are_in_the_story_of_each_emulator(suite: 
     assert "earlier" not in output.split("Kafka groups", 1)[1]
 
 
+@pytest.mark.slow
 def test_a_marker_for_the_shared_emulator_is_refused(suite: Suite) -> None:
     output = suite.run(
         """
@@ -270,6 +282,7 @@ def test_it_works_with_xdist_asyncio_and_unittest(suite: Suite) -> None:
     assert outcome(output) == "7 passed", output
 
 
+@pytest.mark.slow
 def test_caplog_has_the_log_of_the_brokers(suite: Suite) -> None:
     output = suite.run(
         """

@@ -44,8 +44,8 @@ class ConsumerGroupApis:
         }
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, exchange: Exchange) -> None:
-        """Submit a ConsumerGroupHeartbeat. A new member before v1 gets its member id here. A search for topics that
-        match patterns, if one is due, begins after the response."""
+        """Submit a ConsumerGroupHeartbeat to the group coordinator. Before v1 a new member has no member id, and gets a
+        new one here. If a search for topics that match subscribed patterns is due, it begins after the response."""
         regex, group_id = request.subscribed_topic_regex, request.group_id
         requires_member_id = exchange.version >= _CLIENT_CHOOSES_MEMBER_ID
         needs_id = not requires_member_id and not request.member_id
@@ -70,10 +70,12 @@ class ConsumerGroupApis:
             topics=self._state.topics_image,
         )
 
+        searched_before_ms = None if regex is None else self._patterns.searched_ms(group_id)
+
         def on_response(response: ConsumerGroupHeartbeatResponse) -> None:
             exchange.respond(response)
             if not response.error_code:
-                self._patterns.search_if_due(group_id)
+                self._patterns.search_if_due(group_id, searched_before_ms)
 
         self._groups.submit(command, on_response, exchange.cause)
 

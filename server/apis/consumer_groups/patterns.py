@@ -5,7 +5,7 @@ heartbeat has been answered.
 from typing import Final
 
 from regroup.coordinator.consumer.commands import ResolveRegexes
-from regroup.coordinator.consumer.regexes import regexes_to_resolve
+from regroup.coordinator.consumer.regexes import last_search_ms, regexes_to_resolve
 from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.serialization import Cause
 from regroup.server.apis.transaction_lists import CompiledPattern, InvalidPattern, compile_pattern
@@ -43,13 +43,19 @@ class PatternSearch:
             return str(error)
         return None
 
-    def search_if_due(self, group_id: str) -> None:
-        """Begin a search if the group has patterns that must be compared with the topics now."""
+    def searched_ms(self, group_id: str) -> int | None:
+        """When the topics were searched last for a pattern that the group has; None if none is resolved."""
+        return last_search_ms(self._groups.group(group_id))
+
+    def search_if_due(self, group_id: str, searched_before_ms: int | None = None) -> None:
+        """Begin a search if the group has patterns that must be compared with the topics now. `searched_before_ms` is
+        the result of `searched_ms` before the heartbeat that led to this call."""
         group = self._groups.group(group_id)
         if group.consumer is None or not group.consumer.regex_subscriptions or group_id in self._searched:
             return
         interval_ms = self._groups.settings.group_consumer_regex_refresh_interval_ms
-        regexes = regexes_to_resolve(group, self._state.topics_image, self._state.now_ms(), interval_ms)
+        now_ms, topics = self._state.now_ms(), self._state.topics_image
+        regexes = regexes_to_resolve(group, topics, now_ms, interval_ms, searched_before_ms)
         if regexes:
             self._searched[group_id] = None
             self._turns.run(self._search(group_id, regexes), self._fail)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages import transactions as x
 from regroup.storage.memory import MemoryStore
@@ -33,6 +34,16 @@ async def test_records_and_offsets_are_committed_together_or_not_at_all(
         await producer.end(committed)
     assert await harness.read_values() == [b"0", b"2"]
     assert await harness.committed_offset() == (3, 0)
+
+
+async def test_the_end_of_a_transaction_looks_at_no_group_without_its_offsets(
+    harness: TransactionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = await (await harness.producer()).begin()
+    await write_and_commit(producer, b"value", offset=7)
+    monkeypatch.delattr(GroupCoordinator, "groups")
+    await producer.end()
+    assert await harness.committed_offset(stable=True) == (7, 0)
 
 
 @protocols

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from regroup.coordinator.layered_mapping import LAYERED_FROM
 from regroup.protocol.topic_ids import topic_id_bytes
 from regroup.server.cluster.events import (
     BROKER_START,
@@ -180,3 +181,20 @@ def test_the_partition_of_a_group_is_that_of_javas_hash(group: str, partition: i
 
 def test_the_one_hash_without_an_absolute_value_counts_as_0() -> None:
     assert partition_of_key("polygenelubricants", 50) == 0  # its hash is -2³¹
+
+
+def test_an_image_of_many_transactions_is_stored_as_one_of_few() -> None:
+    initialized = [
+        ProducerInitialized(transactional_id=f"t{number}", producer_id=number, epoch=0, timeout_ms=1)
+        for number in range(2 * LAYERED_FROM)
+    ]
+    image = fold(*initialized)
+    assert list(image.transactions) == [each.transactional_id for each in initialized]
+    snapshot = encode_cluster_snapshot(image, event_number=1, position=1, coordinator_epoch=1)
+    assert decode_cluster_snapshot(snapshot) == image
+
+
+def test_an_event_of_a_transaction_copies_no_topics() -> None:
+    before = fold(CREATED)
+    after = evolve_cluster(before, ProducerInitialized(transactional_id="t", producer_id=1, epoch=0, timeout_ms=1))
+    assert after.topics is before.topics

@@ -15,10 +15,10 @@ from regroup.mqtt.address import MqttAccess, MqttAddress
 from regroup.mqtt.link import MqttLink, cancel_and_wait, run_until_first_ends
 from regroup.mqtt.topics import MqttTopics
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
+from regroup.server.mqtt.group_summary import GroupSummary
 from regroup.server.mqtt.messages import FeedEvent, FeedMessage
 from regroup.server.mqtt.reader import FeedReader
 from regroup.server.mqtt.service import MqttService
-from regroup.server.mqtt.summaries import GroupSummary
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 

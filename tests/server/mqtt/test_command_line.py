@@ -114,6 +114,7 @@ async def test_watch_says_when_nobody_has_spoken(address: MqttAddress, tmp_path:
         assert "nothing was published about group 'nope' yet" in said
 
 
+@pytest.mark.slow
 async def test_watch_fails_if_it_never_connects() -> None:
     code, _, said = await run("watch", "--mqtt", f"mqtt://127.0.0.1:{free_port()}", "--for", "1")
     assert code == 2
@@ -121,6 +122,7 @@ async def test_watch_fails_if_it_never_connects() -> None:
     assert "Errno" not in said
 
 
+@pytest.mark.slow
 async def test_serve_says_that_it_listens_when_everything_does(tmp_path: Path) -> None:
     """A script that waits for the line must not go on when the embedded MQTT broker cannot start."""
     pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 from contextlib import suppress
 from itertools import pairwise
 
@@ -283,13 +284,13 @@ async def test_an_idle_connection_is_closed_and_one_with_a_held_request_is_not(s
 
 async def test_a_client_that_never_completes_its_request_is_closed(start_broker) -> None:
     """It is idle for too long between two bytes; the buffer has only the bytes that were sent."""
-    async with start_broker(connections_max_idle_ms="100") as harness:
+    async with start_broker(connections_max_idle_ms="300") as harness:
         client = await harness.connect()
         client.writer.write((50_000_000).to_bytes(4, "big") + b"some")
         await wait_until(lambda: harness.broker._connections)
         (connection,) = harness.broker._connections
+        await wait_until(lambda: connection._frame_reader.buffered_bytes == 8)
         assert await client.is_closed_by_the_broker()
-        assert connection._frame_reader.buffered_bytes == 8
 
 
 async def test_a_lost_connection_ends_its_held_fetch(harness) -> None:
@@ -300,6 +301,16 @@ async def test_a_lost_connection_ends_its_held_fetch(harness) -> None:
     await wait_until(lambda: log._listeners)
     await client.close()
     await wait_until(lambda: not log._listeners)
+
+
+async def test_a_lost_connection_frees_the_bytes_of_its_incomplete_request(harness) -> None:
+    client = await harness.connect()
+    client.writer.write(struct.pack(">i", 100_000) + bytes(50_000))
+    await wait_until(lambda: next(iter(harness.broker._connections))._frame_reader.buffered_bytes == 50_004)
+    (connection,) = harness.broker._connections
+    await client.close()
+    await wait_until(lambda: not harness.broker._connections)
+    assert connection._frame_reader.buffered_bytes == 0
 
 
 async def test_a_stopping_broker_closes_connections_with_held_requests(start_broker) -> None:

@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
+from msgspec.structs import replace
 
+from regroup.coordinator.commands import Command, OffsetCommit
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.frames import decode_response
 from regroup.protocol.messages.cluster import ApiVersionsRequest
@@ -95,6 +98,33 @@ async def test_no_response_leaves_before_its_commit_is_durable_nor_before_an_ear
     assert await next_commit(harness) == commit
     _, response = decode_response(HeartbeatRequest.api_key, 4, await harness.client.frame())
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_repeated_heartbeat_behind_a_commit_is_answered_behind_it_without_being_decoded(
+    harness: GroupApiHarness, store: GatedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member_id = await harness.add_member("billing")
+    heartbeat = HeartbeatRequest(group_id="billing", generation_id=1, member_id=member_id)
+    await harness.client.call(heartbeat, 4)
+    offsets = commit_request("billing", harness, COMMIT_VERSION, {"orders": [0]})
+    commit = replace(offsets, generation_id_or_member_epoch=1, member_id=member_id)
+    decided: list[Command] = []
+    decide_next = GroupCoordinator._submit
+    monkeypatch.setattr(
+        GroupCoordinator,
+        "_submit",
+        lambda self, command, *rest: decided.append(command) or decide_next(self, command, *rest),
+    )
+    store.gate.clear()
+    sent = [harness.client.send(each, version) for each, version in 2 * [(commit, COMMIT_VERSION), (heartbeat, 4)]]
+    await until_read(harness)
+    assert not harness.client.reader._buffer
+    assert [type(command) for command in decided] == [OffsetCommit, OffsetCommit]
+    store.gate.set()
+    for number in sent[::2]:
+        assert await next_commit(harness) == number
+        answered, response = decode_response(HeartbeatRequest.api_key, 4, await harness.client.frame())
+        assert (answered, response.error_code) == (number + 1, ErrorCode.NONE)
 
 
 async def test_other_requests_wait_until_every_commit_before_them_has_its_response(
