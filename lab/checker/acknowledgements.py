@@ -35,7 +35,8 @@ class AcknowledgedOffset:
     """Exchange number and offset of each later commit whose response has not left, or was an error."""
 
     def allows(self, offset: int | None) -> bool:
-        """Whether a load that finds this offset (None: no offset) has lost no acknowledged one."""
+        """Whether a coordinator that loads this offset (None: no offset) has lost nothing: True if no offset was
+        acknowledged, or if it is the acknowledged one or that of a later commit without a response."""
         return self.offset is None or offset in (self.offset, *(each for _, each in self.unacknowledged))
 
 
@@ -51,7 +52,8 @@ class AcknowledgedAssignments:
 
 @dataclass(slots=True)
 class ReportedGeneration:
-    """One generation in one coordinator epoch, as responses have described it."""
+    """One generation in one coordinator epoch, as responses have described it: its leader, and the owners of
+    partitions."""
 
     coordinator_epoch: int
     generation_id: int
@@ -60,28 +62,34 @@ class ReportedGeneration:
 
 
 class Acknowledgements:
-    """Collects what responses have acknowledged, for all groups of one run."""
+    """Collects, for all groups of one run, what successful responses have confirmed to clients.
+
+    These are committed offsets and assignments, which a later load of the group must find; and leaders and owners.
+    """
 
     def __init__(self) -> None:
         self.offsets: dict[str, dict[OffsetKey, AcknowledgedOffset]] = {}
         self.assignments: dict[str, AcknowledgedAssignments] = {}
         self.generations: dict[str, ReportedGeneration] = {}
+        self.removed_by: dict[MemberId, int] = {}
+        """By member id, the number of the exchange that removed the member: commits before it may be answered later."""
         self.removed_members: dict[MemberId, int] = {}
         """By member id, the coordinator epoch in which the member was removed, replaced or not found by a load."""
 
     # Responses
 
     def on_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """Record an OffsetCommit that the coordinator has handled and whose response has not left yet."""
+        """Note the offsets of an OffsetCommit whose response has not left yet: a load may find them, and need not."""
         offsets = self.offsets.setdefault(command.group_id, {})
         for each in command.offsets:
             known = offsets.setdefault((each.topic, each.partition), AcknowledgedOffset())
             known.unacknowledged.append((exchange.exchange_number, each.offset))
 
     def on_commit_response(self, exchange: ObservedExchange, response: Any) -> None:
-        """Record which offsets of a commit are acknowledged.
+        """Note each offset that the response to an OffsetCommit confirms: from now on every load has to find it, or a
+        later one.
 
-        An offset that is refused because its coordinator crashed stays possible: the store may have it.
+        An offset that is refused stays possible, since the store may have it: its coordinator may have crashed.
         """
         command = exchange.command
         assert isinstance(command, c.OffsetCommit)
@@ -95,7 +103,7 @@ class Acknowledgements:
                 known.unacknowledged = [later for later in known.unacknowledged if later[0] > exchange.exchange_number]
 
     def on_sync_response(self, exchange: ObservedExchange, response: Any) -> None:
-        """Record the assignment that a SyncGroup response carries, if it is not an error."""
+        """Note the assignment in a successful SyncGroup response: a load of the same generation has to find it."""
         command = exchange.command
         assert isinstance(command, c.SyncGroup)
         if response.error_code != 0:
@@ -109,7 +117,8 @@ class Acknowledgements:
             known.instance_ids[command.member_id] = member.instance_id
 
     def reported_generation(self, exchange: ObservedExchange, generation_id: int) -> ReportedGeneration:
-        """This generation in the exchange's coordinator epoch, as responses have described it so far."""
+        """What responses have said so far of this generation in the coordinator epoch of the exchange; empty at the
+        first call."""
         known = self.generations.get(exchange.group_id)
         key = (exchange.coordinator_epoch, generation_id)
         if known is None or (known.coordinator_epoch, known.generation_id) != key:
@@ -119,13 +128,14 @@ class Acknowledgements:
     # Changes of groups
 
     def on_group_change(self, exchange: ObservedExchange) -> None:
-        """Compare a group before and after a command.
+        """Compare a group before and after a command, and adjust what a load has to find.
 
-        Removed members are noted; what a deleted group had acknowledged is dropped.
+        Removed members are noted. What was confirmed to members of a group is dropped when the group is deleted; its
+        assignments are dropped when it changes to the consumer protocol.
         """
         before, after = exchange.before, exchange.after
         if before.member_ids != after.member_ids:
-            self._note_removed_members(before, after, exchange.coordinator_epoch)
+            self._note_removed_members(before, after, exchange)
         if not after.exists:
             self.offsets.pop(after.group_id, None)
             self.assignments.pop(after.group_id, None)
@@ -137,18 +147,18 @@ class Acknowledgements:
         if before.committed_offsets is not after.committed_offsets:
             self._note_other_offset_changes(exchange)
 
-    def _note_removed_members(self, before: Group, after: Group, coordinator_epoch: int) -> None:
+    def _note_removed_members(self, before: Group, after: Group, exchange: ObservedExchange) -> None:
         for member_id in before.member_ids:
             if member_id not in after.member_ids:
-                self.removed_members[member_id] = coordinator_epoch
+                self.removed_members[member_id] = exchange.coordinator_epoch
+                self.removed_by[member_id] = exchange.exchange_number
         for member_id in after.member_ids:
             self.removed_members.pop(member_id, None)
 
     def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:
-        """Take account of offsets that change without an OffsetCommit.
+        """Note offsets of a group that a command other than OffsetCommit has changed.
 
-        Deleted offsets are no longer expected after a load; those of a committed transaction may be found after a
-        crash.
+        A load need not find offsets that were deleted or have expired; it may find those of a committed transaction.
         """
         offsets = self.offsets.get(exchange.group_id)
         if offsets is None:
@@ -166,7 +176,8 @@ class Acknowledgements:
     # Coordinator loads
 
     def lost_offsets(self, loaded: Group) -> Iterator[str]:
-        """Describe each acknowledged offset that a loaded group does not have."""
+        """Describe each offset whose commit was confirmed to a client and which this group, as it was loaded, does not
+        have."""
         for (topic, partition), known in self.offsets.get(loaded.group_id, {}).items():
             committed = loaded.committed_offset(topic, partition)
             found = None if committed is None else committed.offset
@@ -174,7 +185,11 @@ class Acknowledgements:
                 yield f"{topic}-{partition}: {known.offset} was acknowledged, {found} was loaded"
 
     def lost_assignments(self, loaded: Group) -> Iterator[str]:
-        """Describe each acknowledged assignment that a loaded group does not have, unless it has a later generation."""
+        """Describe each assignment that a SyncGroup response has carried and which this group, as it was loaded, does
+        not have.
+
+        Nothing is described if the loaded group has a later generation than that of the responses.
+        """
         known = self.assignments.get(loaded.group_id)
         if known is None or loaded.generation_id > known.generation_id:
             return

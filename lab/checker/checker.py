@@ -10,6 +10,7 @@ verdict = checker.finish(records)
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
@@ -19,16 +20,26 @@ from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker import store_invariants
+from regroup.lab.checker import offset_invariants, store_invariants
 from regroup.lab.checker.consumer.responses import violations_of_response
-from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
+from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
-from regroup.lab.checker.fenced_members import FencedMembers
-from regroup.lab.checker.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.fenced_members import FencedMembers
+from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
+from regroup.lab.checker.members.positions import ReadPositions
+from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.open_requests import OpenRequests
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
+from regroup.members.consumer.effects import (
+    CommittedOffsetsFetched,
+    ConsumerChange,
+    ConsumerError,
+    JoinedGroup,
+    PartitionsLost,
+    PartitionsRevoked,
+)
 from regroup.members.runtime.workload import RecordLedger
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
@@ -75,7 +86,7 @@ class RunVerdict:
     """By the time of each change of owners, in ms since the run began, how many partitions had lost theirs after it."""
 
     def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
-        """A verdict with the same counts, and these violations instead of its own."""
+        """A copy of this verdict with the same counts and these violations in place of its own."""
         return replace(self, violations=tuple(violations))
 
     @property
@@ -92,8 +103,16 @@ class Checker:
 
     def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
         self.state = CheckerState(settings, now_ms)
-        self.members = MemberChecker(self.state.acknowledgements.removed_members)
+        self.members = MemberChecker(
+            self.state.acknowledgements.removed_members, self.state.classic_groups.absent_members
+        )
         self.fenced = FencedMembers()
+        self.transactions = TransactionLedger()
+        self.positions = ReadPositions()
+        self._joined_ms: dict[str, int] = {}
+        """By name of a member, when its last generation began."""
+        self._observed_ids: set[str] = set()
+        """The member ids of the members of the plan."""
         self.violations: list[RunViolation] = []
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
@@ -122,7 +141,11 @@ class Checker:
         return self._exchanges
 
     def on_response(self, exchange: ObservedExchange) -> None:
-        """Check a response that is about to leave. Responses of crashed coordinators reach no client."""
+        """Check a response that is about to leave by the invariants of its request, and note what it confirms to its
+        client.
+
+        Responses of crashed coordinators reach no client, and are skipped.
+        """
         if id(exchange.coordinator) in self._crashed:
             return
         if exchange.response_count > 1:
@@ -140,7 +163,11 @@ class Checker:
             self.state.acknowledgements.on_sync_response(exchange, exchange.response)
 
     def _check_consumer_group(self, exchange: ObservedExchange) -> None:
-        """Check a response by the rules of the consumer protocol, if its group is one of these; follow others, too."""
+        """Check a response by the rules of the consumer protocol if its group is of that protocol.
+
+        The members of a classic group are only noted, since they must still be there if the group changes its protocol.
+        Afterwards the group as the product folds it is compared with the one that the lab folds.
+        """
         groups = self.state.consumer_groups
         for sentence, detail in violations_of_response(groups, exchange, self.state.settings):
             self._report_exchange(sentence, detail, exchange)
@@ -157,10 +184,17 @@ class Checker:
             self._report(sentence, detail)
 
     def on_command(self, exchange: ObservedExchange) -> None:
-        """Check a command that its coordinator has handled."""
+        """Check a command that its coordinator has handled, by the group before and after it; commands that it refused
+        are skipped.
+
+        Timeouts, removed members and held requests are tracked from command to command, and an OffsetCommit is noted,
+        so that later responses and loads can be checked.
+        """
         if exchange.refusal is not None:
             return
         now_ms = self._now_ms()
+        if exchange.before.generation_id != exchange.after.generation_id and type(exchange.command) is not c.LoadGroup:
+            self._check(invariants.no_deadline_is_missed, exchange)  # sessions that the generation is to start again
         self.state.timeouts.on_command(exchange, now_ms)
         if isinstance(exchange.command, c.DeadlinePassed):
             for invariant in invariants.DEADLINE_INVARIANTS:
@@ -180,6 +214,14 @@ class Checker:
         self.state.acknowledgements.on_group_change(exchange)
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
+        for invariant in invariants.OFFSET_CHANGE_INVARIANTS:
+            self._check(invariant, exchange)
+        if before.committed_offsets is not after.committed_offsets and not isinstance(exchange.command, c.OffsetCommit):
+            self.positions.on_other_change(group_id)
+        if isinstance(exchange.command, c.EndTransaction):
+            self._check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
+            for sentence, detail in self.transactions.violations_of(before, after):
+                self._report_exchange(sentence, detail, exchange)
         if (before.consumer is None) != (after.consumer is None) and after.exists:
             self._check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
@@ -194,24 +236,29 @@ class Checker:
             self._assignments.pop(group_id, None)
 
     def _on_offset_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """Count the offsets of an accepted commit that are lower than before, and check those of a member.
+        """Count the offsets of an accepted commit that are lower than those committed before, and check them.
 
-        A commit without a generation, by a command-line tool for example, may set any offset, so none is checked.
+        A member's offset must not be beyond the records that were processed, nor below the one that the same member has
+        committed. A commit without a generation, as from a command-line tool, may set any offset.
         """
         for each in command.offsets:
             partition = TopicPartition(each.topic, each.partition)
             committed = exchange.before.committed_offset(each.topic, each.partition)
             if committed is not None and each.offset < committed.offset:
                 self._offsets_went_back += 1
+            if command.member_id in self._observed_ids and (
+                violation := self.positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
+            ):
+                self._report_members([violation])
             if command.generation_id < 0:
                 self.members.ledger(exchange.group_id).ignore_below(partition, each.offset)
             else:
                 self._report_members(self.members.on_commit(exchange.group_id, partition, each.offset))
 
     def _on_assignment(self, exchange: ObservedExchange) -> None:
-        """Count the needless moves of a committed assignment.
+        """Count the needless moves of partitions in a group that has just become Stable with a new assignment.
 
-        A generation whose leader has an unsound assignor is noted: its owners are not checked.
+        A generation whose leader has an unsound assignor is noted: the owners of its partitions are not checked.
         """
         group = exchange.after
         observed = self.members.by_name.values()
@@ -222,14 +269,14 @@ class Checker:
         self._assignments[group.group_id] = assignment
 
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
-        """A coordinator has crashed: its open requests get no response."""
+        """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
         self._crashed[id(coordinator)] = coordinator
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
         )
 
     def on_connection_lost(self, connection: str) -> None:
-        """A connection is lost: responses to its requests reach no client."""
+        """Stop expecting responses to the requests of a connection that is lost: no client could receive them."""
         self._open_requests.close(
             ExchangeOutcome.CONNECTION_LOST,
             lambda exchange: exchange.cause is not None and exchange.cause.connection == connection,
@@ -238,9 +285,10 @@ class Checker:
     # The store
 
     def on_stored(self, records: Sequence[NewRecord], last_position: int) -> None:
-        """Apply records that the store has appended.
+        """Evolve the checker's own groups by records that the store has appended, and check the events in them.
 
-        It is called before the coordinator is notified that they are durable.
+        The groups are then compared with those of the coordinators. This is called before the coordinators are notified
+        that the records are durable.
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
@@ -251,6 +299,8 @@ class Checker:
             self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
         for position, record in enumerate(records, last_position - len(records) + 1):
             self.state.consumer_groups.on_stored(record, position)
+            for sentence, detail in self.state.classic_groups.on_stored(record, position):
+                self._report(sentence, f"group {record.group}: {detail}", position)
         self._events += len(records)
         for record in records:
             if record.type == "assignment-committed":
@@ -261,10 +311,18 @@ class Checker:
                 self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
+                self._compare_classic_folds(group_id)
                 self._compare(group_id)
 
+    def _compare_classic_folds(self, group_id: str) -> None:
+        if detail := store_invariants.both_classic_folds_agree(self.state.shadow.group(group_id), self.state):
+            self._report(
+                invariant_sentence(store_invariants.both_classic_folds_agree), detail, self.state.shadow.position
+            )
+
     def _compare(self, group_id: str, *, in_full: bool = False) -> None:
-        """Compare a group in its coordinator with its shadow, which is evolved from the stored records.
+        """Compare a group in its coordinator with the same group as evolved from the stored records; report a
+        difference.
 
         The event numbers are always compared; all fields only in a new state or generation, or with `in_full`.
         """
@@ -287,43 +345,82 @@ class Checker:
     # Members
 
     def ledger(self, group_id: str, name: str | None = None) -> RecordLedger:
-        """The ledger of a group's processed records.
+        """The ledger of a group: which of its records were processed, and which offsets committed.
 
-        With a member's name, one for that SimulatedMember, which reports the member's own processing to this checker.
+        With `name` it is one for the SimulatedMember of this name, which also reports what the member processes to this
+        checker.
         """
         ledger = self.members.ledger(group_id)
         if name is None:
             return ledger
-        return MemberLedger(ledger, lambda partition: self._on_record(name, partition))
+        return MemberLedger(
+            ledger, partial(self._on_record, name), lambda *started: self._on_start(name, group_id, *started)
+        )
 
-    def _on_record(self, name: str, partition: TopicPartition) -> None:
+    def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        if violation := self.positions.on_start(name, group_id, partition, offset):
+            self._report_members([violation])
+
+    def _on_record(self, name: str, partition: TopicPartition, offset: int) -> None:
+        if violation := self.positions.on_record(name, partition, offset):
+            self._report_members([violation])
         self._report_members(self.members.on_record(name, partition))
         if violation := self.fenced.on_record(name, partition, self._now_ms()):
             self._report_members([violation])
 
+    def on_request_outside_poll(
+        self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
+    ) -> None:
+        """Report a heartbeat that a member sends although its application has been outside poll() for too long.
+
+        `outside_poll_ms` is for how long it has been, `max_poll_interval_ms` the member's limit. Other requests are not
+        checked.
+        """
+        if outside_poll_ms > max_poll_interval_ms and is_heartbeat(message):
+            since_ms = min(outside_poll_ms, self._now_ms() - self._joined_ms.get(name, 0))
+            if since_ms > max_poll_interval_ms + POLL_SLACK_MS:
+                detail = (
+                    f"{name} was inside poll() {outside_poll_ms} ms ago, and its limit is {max_poll_interval_ms} ms"
+                )
+                self._report_members([MemberViolation(POLL_TIMEOUT, detail)])
+
     def on_member_request(self, name: str, message: Message) -> None:
-        """Check a request that a member sends."""
+        """Report a commit that a member sends after it was fenced; every other request is in order."""
         if violation := self.fenced.on_request(name, message):
             self._report_members([violation])
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
-        """Check a change of a member's consumer. An error that the consumer reports violates no invariant."""
+        """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
+
+        Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
+        violates no invariant.
+        """
+        match change:
+            case CommittedOffsetsFetched(offsets):
+                self.positions.on_fetched(name, offsets)
+            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
+                self.positions.on_owner_change(name, partitions)
+            case JoinedGroup():
+                self._joined_ms[name] = at_ms
+                self._observed_ids.add(change.member_id)
         if isinstance(change, JoinedGroup):
             self.fenced.on_new_life(name)
         if not isinstance(change, ConsumerError):
             self._report_members(self.members.on_member_change(name, change, at_ms))
 
     def on_member_stop(self, name: str, at_ms: int) -> None:
-        """A member's process has ended or restarted."""
+        """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
+        more."""
         self.fenced.on_new_life(name)
+        self.positions.on_owner_change(name)
         self.members.on_member_stop(name, at_ms)
 
     # The end
 
     def finish(self, records: Iterable[Record] | None = None) -> RunVerdict:
-        """The verdict on the run.
+        """Make the last checks at the end of a run, and return all violations and counts.
 
-        If all records of the store are given, their groups are evolved again and compared.
+        If `records` has all records of the store, every group is evolved again from the first one and compared.
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
@@ -340,6 +437,8 @@ class Checker:
             self._compare_folds(group_id, shadow.group(group_id).event_number)
         for group_id in shadow.differing_groups(records) if records is not None else ():
             self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
+        for sentence, detail in (*self.transactions.violations, *self.transactions.still_open(shadow.groups)):
+            self._report(sentence, detail)
         skipped = 0
         for group_id, ledger in self.members.ledgers.items():
             committed_offsets = shadow.group(group_id).committed_offsets

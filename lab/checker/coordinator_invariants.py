@@ -5,18 +5,26 @@ One invariant, one function, one sentence. A function returns None if the invari
 Invariants of the stored records alone are in `coordinator.invariants`, where `regroup verify` uses them too.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
-from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker.acknowledgements import Acknowledgements
-from regroup.lab.checker.consumer.groups import ConsumerGroups
+from regroup.lab.checker.classic.join_responses import (
+    a_join_response_describes_its_generation,
+    a_restarted_leader_does_not_assign,
+)
+from regroup.lab.checker.classic.sessions import early_deadline
 from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
+from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
+from regroup.lab.checker.offset_invariants import (
+    offset_fetch_returns_what_is_committed,
+    offsets_change_with_a_reason,
+    offsets_expire_after_their_retention,
+)
 from regroup.lab.checker.response_table import (
     AFTER_HOLD,
     UNAVAILABLE_ERRORS,
@@ -24,36 +32,11 @@ from regroup.lab.checker.response_table import (
     may_be_held,
     table_violation,
 )
-from regroup.lab.checker.shadow_state import ShadowState
-from regroup.lab.checker.timeouts import TimeoutChecker
 from regroup.protocol.consumer.subscription import assigned_partitions
 from regroup.protocol.errors import ErrorCode
 
-
-@dataclass(slots=True)
-class CheckerState:
-    """What the checker has gathered in a run. Each invariant gets it together with the exchange to check."""
-
-    settings: CoordinatorSettings
-    now_ms: Callable[[], int]
-    """Milliseconds since the run began, by a clock that never jumps."""
-    shadow: ShadowState = field(default_factory=ShadowState)
-    acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
-    timeouts: TimeoutChecker = field(init=False)
-    unsound_generations: set[tuple[str, int]] = field(default_factory=set)
-    """Group id and generation id where the leader's assignor is faulty: owners are not checked there."""
-    upgraded_groups: set[str] = field(default_factory=set)
-    """Classic groups that changed, or tried to change, to the consumer protocol."""
-    consumer_groups: ConsumerGroups = field(default_factory=ConsumerGroups)
-
-    def __post_init__(self) -> None:
-        self.timeouts = TimeoutChecker(self.settings.group_consumer_session_timeout_ms)
-
-
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
 """Commands whose success waits until Kafka's log has committed what they wrote."""
-
-ExchangeInvariant: TypeAlias = Callable[[CheckerState, ObservedExchange], str | None]
 
 
 def was_unavailable(exchange: ObservedExchange) -> bool:
@@ -86,15 +69,23 @@ def a_response_waits_until_its_events_are_durable(state: CheckerState, exchange:
 
 
 def a_response_agrees_with_the_store(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """The store holds what a response says when the response leaves."""
+    """The store holds what a response says when the response leaves.
+
+    The response to a classic heartbeat says nothing of committed offsets, and need not wait for them.
+    """
     stored = state.shadow.group(exchange.group_id)
-    if stored.event_number < exchange.decided_group.event_number:
-        return (
-            f"it was decided after event {exchange.decided_group.event_number}, event {stored.event_number} is stored"
-        )
+    decided = exchange.decided_group
+    if stored.event_number < decided.event_number and not (
+        isinstance(exchange.command, c.Heartbeat) and _is_equal_beside_offsets(stored, decided)
+    ):
+        return f"it was decided after event {decided.event_number}, event {stored.event_number} is stored"
     if exchange.error_code != 0:
         return None
     return missing_in_store(exchange, exchange.response, stored)
+
+
+def _is_equal_beside_offsets(stored: Group, decided: Group) -> bool:
+    return stored == replace(decided, committed_offsets=stored.committed_offsets, event_number=stored.event_number)
 
 
 def a_response_waits_for_the_kafka_log(state: CheckerState, exchange: ObservedExchange) -> str | None:
@@ -117,18 +108,12 @@ def a_response_waits_for_the_kafka_log(state: CheckerState, exchange: ObservedEx
 
 
 def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -> str | None:
-    """What a successful response says and the stored group does not have; None if it has everything."""
+    """Compare a successful response with the stored group: returns what it says and the stored group does not have.
+
+    Returns None if the stored group has everything, such as the committed offsets or the assignment.
+    """
     command, is_latest = exchange.command, stored.event_number == exchange.decided_group.event_number
     match command:
-        case c.JoinGroup() if is_latest and stored.consumer is not None:
-            member = stored.consumer.members.get(response.member_id)
-            if member is None or member.epoch != response.generation_id:
-                return f"{response.member_id} at epoch {response.generation_id}"
-        case c.SyncGroup() if is_latest and stored.consumer is not None:
-            member = stored.consumer.members.get(command.member_id)
-            given = sorted(each.partition for each in assigned_partitions(response.assignment))
-            if member is None or given != sorted(index for each in member.assigned.values() for index in each):
-                return f"the assignment of {command.member_id} at epoch {command.generation_id}"
         case c.JoinGroup() | c.SyncGroup() if stored.consumer is not None:
             return None
         case c.JoinGroup() if is_latest:
@@ -149,7 +134,10 @@ def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -
 
 
 def stores_assignment(stored: Group, command: c.SyncGroup, assignment: bytes) -> bool:
-    """Whether the stored group has this assignment; True in a later generation, whose assignment may be stored now."""
+    """Whether the stored group has the assignment that a SyncGroup response carries.
+
+    True, too, if the stored group is in a later generation: the assignment of the former one is not kept there.
+    """
     if stored.generation_id != command.generation_id:
         return stored.generation_id > command.generation_id
     member = stored.members.get(command.member_id)
@@ -183,7 +171,8 @@ def a_removed_member_does_not_commit(state: CheckerState, exchange: ObservedExch
     if command.member_id and command.member_id not in exchange.before.members:
         return f"{command.member_id} is not one of the members {list(exchange.before.members)}"
     removed_in = state.acknowledgements.removed_members.get(command.member_id)
-    if removed_in == exchange.coordinator_epoch and command.offsets:
+    was_removed_before = state.acknowledgements.removed_by.get(command.member_id, 0) < exchange.exchange_number
+    if removed_in == exchange.coordinator_epoch and was_removed_before and command.offsets:
         return f"{command.member_id} was removed in coordinator epoch {removed_in}"
     return None
 
@@ -229,10 +218,16 @@ RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
 """The invariants that are checked when a response leaves, unless the coordinator is unavailable."""
 
 RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvariant, ...]]] = {
-    c.JoinGroup: (*RESPONSE_INVARIANTS, a_generation_has_one_leader),
+    c.JoinGroup: (
+        *RESPONSE_INVARIANTS,
+        a_generation_has_one_leader,
+        a_join_response_describes_its_generation,
+        a_restarted_leader_does_not_assign,
+    ),
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
+    c.OffsetFetch: (*RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed),
 }
 """`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
 
@@ -243,6 +238,12 @@ CONSUMER_GROUP_RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
 )
 """The invariants of responses for a group of the consumer protocol. The response table has no rows for it: errors are
 judged by `consumer_rules`."""
+
+OFFSET_CHANGE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+    offsets_change_with_a_reason,
+    offsets_expire_after_their_retention,
+)
+"""The invariants that are checked when a command has changed a group of either protocol."""
 
 
 def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tuple[ExchangeInvariant, ...]:
@@ -258,6 +259,8 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
         and exchange.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     )
     if kind is ConsumerGroupHeartbeat or is_refused_by_upgrade or any(each.consumer is not None for each in groups):
+        if kind is c.OffsetFetch:
+            return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed)
         return CONSUMER_GROUP_RESPONSE_INVARIANTS
     return RESPONSE_INVARIANTS_BY_COMMAND.get(kind, RESPONSE_INVARIANTS)
 
@@ -291,7 +294,11 @@ def an_open_request_gets_its_response(state: CheckerState, exchange: ObservedExc
 
 
 def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """A session expires only if the member was not seen within its session timeout and none of its requests is held."""
+    """A session expires only if the member was not seen within its session timeout and none of its requests is held.
+
+    It counts from the last accepted heartbeat or commit of the member, the last generation, the answer to a held
+    SyncGroup, the last load, or the restart of a static member in Stable, and from nothing else.
+    """
     command = exchange.command
     assert isinstance(command, c.DeadlinePassed)
     if command.kind is not c.DeadlineKind.SESSION:
@@ -299,15 +306,19 @@ def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExc
     if exchange.before.consumer is not None:
         last_seen_ms = state.timeouts.last_seen_ms.get(command.member_id)
         return early_expiry(exchange, last_seen_ms, state.timeouts.session_timeout_ms)
-    member = exchange.before.members.get(command.member_id)
-    if member is None:
+    return early_deadline(exchange, state.timeouts.sessions)
+
+
+def a_deadline_does_not_pass_early(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A pending member id, a new member and a sync phase have their whole timeout.
+
+    These are the session timeout, five minutes, and the longest rebalance timeout.
+    """
+    command = exchange.command
+    assert isinstance(command, c.DeadlinePassed)
+    if command.kind is c.DeadlineKind.SESSION or exchange.before.consumer is not None:
         return None
-    if member.awaiting is not None and not member.is_new:
-        return f"{command.member_id} awaits its {member.awaiting}"
-    last_seen_ms = state.timeouts.last_seen_ms.get(command.member_id)
-    if last_seen_ms is None or command.at_ms - last_seen_ms >= member.session_timeout_after(last_seen_ms):
-        return None
-    return f"{command.member_id} was seen {command.at_ms - last_seen_ms} ms ago"
+    return early_deadline(exchange, state.timeouts.sessions)
 
 
 def a_member_has_its_rebalance_timeout_to_revoke(state: CheckerState, exchange: ObservedExchange) -> str | None:
@@ -333,13 +344,15 @@ def a_join_phase_keeps_static_members(state: CheckerState, exchange: ObservedExc
 def no_deadline_is_missed(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """Every session, join phase, sync phase and pending join member ends when its timeout expires.
 
-    So does the time in which a member of the consumer protocol has to give up partitions.
+    A new member has five minutes for its first join phase, a member of the consumer protocol its rebalance timeout to
+    give up partitions.
     """
     return next(state.timeouts.overdue(exchange.before, state.now_ms()), None)
 
 
 DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     an_active_session_does_not_expire,
+    a_deadline_does_not_pass_early,
     a_member_has_its_rebalance_timeout_to_revoke,
     a_join_phase_keeps_static_members,
     no_deadline_is_missed,

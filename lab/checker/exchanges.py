@@ -68,7 +68,8 @@ class ObservedExchange:
         self.after = self.decided_group = self.before
 
     def require(self, group: Group, position: int) -> None:
-        """Set the state on which the response rests: this group, whose last record has this position."""
+        """Note the group on which the response rests, and the position of its last record, which must be durable
+        first."""
         self.decided_group = group
         self.required_position = max(self.required_position, position)
 
@@ -91,11 +92,12 @@ class ObservedExchange:
 
     @property
     def is_open(self) -> bool:
-        """Whether a response is still to come."""
+        """Whether the exchange still waits for its response."""
         return self.outcome in (ExchangeOutcome.OPEN, ExchangeOutcome.HELD)
 
     def record_response(self, response: Structure, durable_position: int) -> None:
-        """Record the first response as it leaves."""
+        """Keep the first response to the command as it leaves, its first error code, and which position of the store is
+        durable."""
         self.response, self.error_code = response, first_error_code(response)
         if self.after_log is not None and self.error_code == ErrorCode.NONE:
             self.require(*self.after_log)

@@ -26,16 +26,17 @@ from regroup.storage.journal import Journal
 
 
 class ExchangeObserver(Protocol):
-    """Receives every exchange. It must not change groups."""
+    """What an ObservedCoordinator reports its exchanges to. It must not change groups."""
 
     def next_exchange_number(self) -> int:
         """Return the number of the exchange that begins now, counted over all coordinators of a run."""
 
     def on_command(self, exchange: ObservedExchange) -> None:
-        """The coordinator has handled the command; its response has been sent, or will be."""
+        """Take an exchange whose command the coordinator has handled; its response has been sent, or will be."""
 
     def on_response(self, exchange: ObservedExchange) -> None:
-        """A response is about to leave: the first one of the exchange, or one more, which is a violation."""
+        """Take an exchange whose response is about to leave: the first response, or a further one, which is a
+        violation."""
 
 
 class ObservedCoordinator:
@@ -86,7 +87,11 @@ class ObservedCoordinator:
         self._observer.on_command(exchange)
 
     def revalidate_heartbeat(self, heartbeat: c.Heartbeat, proceed: Callable[[], bool]) -> bool:
-        """Report a heartbeat that is accepted again without being decided again."""
+        """Report a heartbeat that the coordinator accepts like the one before, without deciding it again.
+
+        `proceed` asks the coordinator to accept it, and returns whether it has. If not, nothing is reported and False
+        returned.
+        """
         exchange = self._begin_exchange(replace(heartbeat, at_ms=self._now()), None)
         if not proceed():
             return False

@@ -9,7 +9,8 @@ from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 
 
 class OpenRequests:
-    """Keeps the open requests of all coordinators of a run."""
+    """The requests of a run, of all coordinators, whose responses have not left yet, and what each of them waits
+    for."""
 
     def __init__(self) -> None:
         self._held: dict[str, dict[ResponseKey, ObservedExchange]] = {}
@@ -32,9 +33,9 @@ class OpenRequests:
             self._due.append(exchange)
 
     def on_group_change(self, exchange: ObservedExchange) -> None:
-        """Compare the held requests of a group with its new state.
+        """Find held requests that the group does not hold any more after a command.
 
-        One that the group holds no longer must get its response as soon as the change is durable.
+        Each of them must get its response as soon as the change of the group is durable.
         """
         if exchange.group_id in self._awaiting_log:
             self._release_after_log(exchange)
@@ -51,7 +52,8 @@ class OpenRequests:
                     self._release(request, exchange)
 
     def _release_after_log(self, exchange: ObservedExchange) -> None:
-        """Kafka's log has completed an append, or it timed out: the requests that waited for it are due."""
+        """Note that an append to Kafka's own log was completed or timed out: requests that waited for it must get
+        responses."""
         pending_appends, requests = exchange.after.pending_appends, self._awaiting_log.pop(exchange.group_id)
         for append_number, request in requests:
             if append_number in pending_appends and not pending_appends[append_number].has_timed_out:
@@ -76,10 +78,8 @@ class OpenRequests:
             self._due.append(request)
 
     def overdue(self, position: int) -> Iterator[ObservedExchange]:
-        """Yield each request that has no response although everything that it depends on, up to `position`, is durable.
-
-        A request is yielded once.
-        """
+        """Yield, once each, the requests that should have got a response, since the store is durable up to
+        `position`."""
         due, self._due = self._due, []
         for exchange in due:
             if exchange.is_open:
@@ -89,7 +89,7 @@ class OpenRequests:
                     self._due.append(exchange)
 
     def close(self, outcome: ExchangeOutcome, where: Callable[[ObservedExchange], bool]) -> None:
-        """Set the outcome of the open requests that fulfil `where`: no response to them is expected any more."""
+        """Give this outcome to all open requests for which `where` is true: their responses are no longer expected."""
         requests = [
             *self._due,
             *(each for held in self._held.values() for each in held.values()),
@@ -111,18 +111,23 @@ def response_key(exchange: ObservedExchange) -> ResponseKey | None:
 
 
 def is_held(group: Group, key: ResponseKey) -> bool:
-    """Whether the group holds a response under this key."""
+    """Whether the group holds the response to a JoinGroup or SyncGroup of the member that the key names."""
     awaited, member_id = key
     member = group.members.get(member_id)
     return member is not None and member.awaiting is awaited
 
 
 def may_have_released(before: Group, after: Group) -> bool:
-    """Whether held responses may have been released: not when members were only added."""
+    """Whether the group may have released held responses between two of its states: not if members were only added.
+
+    A static member that is replaced leaves the number of members as it was.
+    """
+    static, former = after.static_members, before.static_members
     return (
         before.state is not after.state
         or before.generation_id != after.generation_id
         or len(after.members) < len(before.members)
+        or (static is not former and len(static) == len(former))
     )
 
 

@@ -27,7 +27,11 @@ class RequestedTopic(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A condition of a row: in words, and as a function of the settings, the group and the request (or its part)."""
+    """When a row of the response table applies: `text` in words, and a function of the settings, the group and the
+    request.
+
+    Where a row is about a part of a request, the function gets this part.
+    """
 
     text: str
     holds: Callable[[CoordinatorSettings, Group, Any], bool]
@@ -66,7 +70,7 @@ def _names_listed_once(protocols: Sequence[SupportedProtocol]) -> set[str]:
 
 def _is_static_restart_with_same_protocols(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
     instance_id = command.profile.instance_id
-    if command.member_id or instance_id not in group.static_members:
+    if command.member_id or instance_id is None or instance_id not in group.static_members:
         return False
     former = group.members[group.static_members[instance_id]]
     before, now = former.profile.supported_protocols, command.profile.supported_protocols

@@ -57,14 +57,15 @@ STATES: Final = (
 
 
 class ResponseRow(NamedTuple):
-    """One type of request, when the row applies, and what the request gets in each state."""
+    """A row of the response table: a type of request, the condition of the row, and the permitted outcomes in each
+    state."""
 
     request: type[Any]
     condition: Condition
     cells: tuple[Cell, ...]
 
     def cell(self, state: GroupState) -> Cell:
-        """What the request may get in this state."""
+        """The outcomes that the table permits in this state of the group: error codes, or that the response is held."""
         return self.cells[_COLUMNS[state]]
 
     def __str__(self) -> str:
@@ -75,17 +76,18 @@ _COLUMNS: Final = {state: column for column, state in enumerate(STATES)}
 
 
 def row(request: type[Any], condition: Condition, *cells: Cell) -> ResponseRow:
-    """A row with a cell for each of `STATES`."""
+    """Make a row of the response table; `cells` are the permitted outcomes in each of `STATES`, in their order."""
     return ResponseRow(request, condition, cells)
 
 
 def always(request: type[Any], condition: Condition, code: E) -> ResponseRow:
-    """A row with the same error code in every state."""
+    """Make a row of the response table that permits only this error code, whatever the state of the group."""
     return ResponseRow(request, condition, ((code,),) * len(STATES))
 
 
 def member_checks(request: type[Any]) -> tuple[ResponseRow, ...]:
-    """The checks that SyncGroup, Heartbeat and commits have in common: the member first, then the generation."""
+    """The rows that SyncGroup, Heartbeat and commits have in common: first for the member's ids, then for its
+    generation."""
     return (
         always(request, given.UNKNOWN_INSTANCE_ID, E.UNKNOWN_MEMBER_ID),
         always(request, given.FENCED_INSTANCE_ID, E.FENCED_INSTANCE_ID),
@@ -197,7 +199,8 @@ for _row in ROWS:
 
 
 def find_row(settings: CoordinatorSettings, group: Group, asked: Any) -> ResponseRow:
-    """The row that applies to a command, or to one part of it, with the group as it was before."""
+    """The first row of the response table that applies to `asked`, a command or one part of it; `group` is the group
+    before it."""
     for each in _ROWS_BY_REQUEST[type(asked)]:
         if each.condition.holds(settings, group, asked):
             return each

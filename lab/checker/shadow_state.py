@@ -17,7 +17,8 @@ from regroup.storage.records import NewRecord, Record
 
 
 class ShadowState:
-    """All groups, evolved from the stored records."""
+    """All groups of a run, evolved from the stored records by the same function with which coordinators evolve
+    theirs."""
 
     def __init__(self) -> None:
         self.position = 0
@@ -34,7 +35,10 @@ class ShadowState:
         return self._verifier.groups.get(group_id) or Group(group_id=group_id)
 
     def apply(self, records: Sequence[NewRecord], last_position: int) -> list[Violation]:
-        """Evolve records that have just become durable; returns the invariants that they violate."""
+        """Apply records that have just become durable to their groups; returns the violated invariants of these groups.
+
+        `last_position` is the position of the last record.
+        """
         violations: list[Violation] = []
         self.position = last_position - len(records)
         for new in records:
@@ -48,7 +52,8 @@ class ShadowState:
         return list(self._verifier.violations_at_end())
 
     def differing_groups(self, records: Iterable[Record]) -> Iterator[str]:
-        """Evolve all records of a store again, and yield the ids of groups that differ from the present ones."""
+        """Evolve every group again from all these records of a store; yield the ids of those that differ from the
+        groups here."""
         groups: dict[str, Group] = {}
         for record in records:
             if record.group is not None:

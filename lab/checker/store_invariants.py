@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from regroup.coordinator.group import Group
-from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
+from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ObservedExchange
 
 
@@ -58,7 +58,8 @@ def a_migration_keeps_acknowledged_offsets(state: CheckerState, exchange: Observ
 
 
 def _difference(found: Group, stored: Group) -> str:
-    """The fields in which a group differs from the one that the stored records add up to."""
+    """Describe how a group in a coordinator differs from the one that the stored records give: its last event, or
+    fields."""
     if found.event_number != stored.event_number:
         return f"event {found.event_number} is the last, and event {stored.event_number} is stored,"
     names = [each.name for each in msgspec.structs.fields(Group)]
@@ -67,12 +68,18 @@ def _difference(found: Group, stored: Group) -> str:
 
 
 def both_folds_agree(stored: Group, state: CheckerState) -> str | None:
-    """The stored events of a group of the consumer protocol give the same group if the lab folds them itself.
-
-    The lab's other states are folded with the coordinator's own function.
-    """
+    """The stored events of a group of the consumer protocol give the same group if the lab folds them itself."""
     known = state.consumer_groups.group(stored.group_id)
     differing = ", ".join(known.stored.differences(stored.consumer))
+    return f"they differ in {differing} of group {stored.group_id}" if differing else None
+
+
+def both_classic_folds_agree(stored: Group, state: CheckerState) -> str | None:
+    """The stored events of a classic group, and offsets of any group, give the same if the lab folds them itself.
+
+    The state that is compared with the coordinator's is folded with the coordinator's own function.
+    """
+    differing = state.classic_groups.differences(stored)
     return f"they differ in {differing} of group {stored.group_id}" if differing else None
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.group import Group, GroupState, Member, MemberId
+from regroup.coordinator.group import Group, GroupState, MemberId
+from regroup.lab.checker.classic.sessions import ClassicSessions
 from regroup.lab.checker.consumer.timeouts import RevocationTimeouts, session_timeouts_ms
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
@@ -19,7 +20,8 @@ SLACK_MS = 1_000
 
 
 class TimeoutChecker:
-    """Tracks session, join phase, sync phase and revocation timeouts of all groups of a run.
+    """Since when the timeouts of all groups of a run are running: sessions, join and sync phases, and giving up
+    partitions.
 
     `session_timeout_ms` is that of members of the consumer protocol, which the broker sets.
     """
@@ -27,8 +29,10 @@ class TimeoutChecker:
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
         self._revocations = RevocationTimeouts()
+        self.sessions = ClassicSessions()
         self.last_seen_ms: dict[MemberId, int] = {}
-        """By member id, when a heartbeat or commit last restarted the session, by the coordinator's clock."""
+        """By id of a member of the consumer protocol's groups, when its session last started again, by the
+        coordinator's clock."""
         self._last_activity_ms: dict[MemberId, int] = {}
         """By member id, when any request or response of the member was last seen, by the run's clock."""
         self._last_move_ms: dict[str, int] = {}
@@ -37,7 +41,10 @@ class TimeoutChecker:
         """By group id, the deadline of the present join or sync phase, by the coordinator's clock and by the run's."""
 
     def on_response(self, exchange: ObservedExchange, now_ms: int) -> None:
-        """A response leaves: an accepted heartbeat or commit restarts the session."""
+        """Note when a member was last seen, if the response accepts its heartbeat or commit.
+
+        A JoinGroup response counts as activity of the member that it names.
+        """
         command: Any = exchange.command
         kind = type(command)
         if kind is c.Heartbeat:
@@ -54,15 +61,19 @@ class TimeoutChecker:
             self._last_activity_ms[response.member_id] = now_ms
 
     def on_command(self, exchange: ObservedExchange, now_ms: int) -> None:
-        """A command was handled: any request of a member is activity, a deadline of the member is not."""
+        """Note when the member of a handled request last sent one, and which sessions the command starts again.
+
+        A deadline of the member that has passed is a command, too, but no activity.
+        """
+        self.sessions.on_command(exchange, now_ms)
         member_id = getattr(exchange.command, "member_id", "")
         if member_id and not isinstance(exchange.command, c.DeadlinePassed):
             self._last_activity_ms[member_id] = now_ms
 
     def on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
-        """Compare a group before and after a command.
+        """Note when a group has changed its state, and the deadline of a join or sync phase that has begun.
 
-        A phase that begins is noted; after a load all session timeouts start again.
+        After a load the session timeouts of all its members start again.
         """
         before, after = exchange.before, exchange.after
         if before.members is not after.members or before.consumer is not after.consumer:
@@ -81,19 +92,16 @@ class TimeoutChecker:
             self._phases[after.group_id] = deadline_ms, now_ms + deadline_ms - exchange.received_ms
 
     def overdue(self, group: Group, now_ms: int) -> Iterator[str]:
-        """Describe each phase, pending join member and session that should have ended by now."""
+        """Describe all timeouts of a group that should have ended by now.
+
+        These are those of join and sync phases, pending member ids, sessions, and members that have partitions to give
+        up.
+        """
         deadline_ms, due_ms = self._phases.get(group.group_id, (None, 0))
         if deadline_ms is not None and deadline_ms == phase_deadline_ms(group) and now_ms > due_ms + SLACK_MS:
             yield f"a phase of {group.state} ended {now_ms - due_ms} ms ago"
-        for member_id, pending in group.pending_join_members.items():
-            since_ms = self._last_activity_ms.get(member_id, now_ms)
-            if now_ms - since_ms > pending.session_timeout_ms + SLACK_MS:
-                yield f"pending join member {member_id} was added {now_ms - since_ms} ms ago and has not joined"
+        yield from self.sessions.overdue(group, now_ms, SLACK_MS)
         last_move_ms = self._last_move_ms.get(group.group_id, now_ms)
-        for member_id, member in group.members.items():
-            silent_ms = now_ms - max(self._last_activity_ms.get(member_id, last_move_ms), last_move_ms)
-            if silent_ms > max_session_timeout_ms(member) + SLACK_MS and not (member.awaiting or member.is_new):
-                yield f"{member_id} has sent nothing for {silent_ms} ms"
         for member_id, timeouts_ms in session_timeouts_ms(group, self.session_timeout_ms):
             silent_ms = now_ms - max(self._last_activity_ms.get(member_id, last_move_ms), last_move_ms)
             if silent_ms > max(timeouts_ms) + SLACK_MS:
@@ -110,8 +118,3 @@ def phase_deadline_ms(group: Group) -> int | None:
         GroupState.STABLE,
     )
     return group.sync_deadline_ms if is_syncing else None
-
-
-def max_session_timeout_ms(member: Member) -> int:
-    """The session timeout of a member; for a static member that was replaced, the longer one of its two processes."""
-    return max(member.profile.session_timeout_ms, member.replaced_session_timeout_ms or 0)

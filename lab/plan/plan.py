@@ -51,6 +51,8 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Kafka's `request.timeout.ms`."""
     auto_commit_interval_ms: int = 5_000
     """Kafka's `auto.commit.interval.ms`."""
+    client: str = ""
+    """The release of Kafka's clients whose versions of requests it sends, for example `2.2`; the newest without one."""
     faults: tuple[str, ...] = ()
     """Faults in the notation of `members.faults`: `pause:20s@after-assigned`."""
 
@@ -83,6 +85,8 @@ class SimulationPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     """Seeds what is left to chance during the run: latencies, member ids, record keys."""
     brokers: int = 1
     """How many brokers share the groups, in one process."""
+    release: str = ""
+    """The release of Kafka whose versions of requests the brokers serve, for example `3.9`; the newest without one."""
     settings: Mapping[str, str | int] = {}
     """Settings by their Kafka names; all others have their defaults."""
     topics: Mapping[str, int] = msgspec.field(default_factory=lambda: {"orders": 6})

@@ -129,7 +129,8 @@ class Template:
         object.__setattr__(self, "_pattern", re.compile(pattern, re.ASCII))
 
     def format(self, values: Mapping[str, Any]) -> str:
-        """The sentence with these values. Values whose name is not in the template are ignored."""
+        """The template's sentence with these values in place of the names in braces; values of other names are
+        ignored."""
         filled = _NAME_IN_BRACES.sub(lambda name: PLACEHOLDERS[name[1]].format(values[name[1]]), self.text)
         return _SINGULAR.sub(r"1\1", filled).replace("(s)", "s")
 
@@ -156,14 +157,21 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="step"
 
     def __str__(self) -> str:
         values = msgspec.structs.asdict(self)
-        needed = {each.name for each in msgspec.structs.fields(self) if values[each.name] != each.default}
+        needed = {name for name, default in _defaults_of(type(self)).items() if values[name] != default}
         complete = [template for template in templates_of(type(self)) if needed <= set(template.names)]
         return min(complete, key=lambda template: len(template.names)).format(values)
 
 
 @cache
+def _defaults_of(kind: type[Sentence]) -> dict[str, Any]:
+    """The default value of each field of a type of sentence, by name; `msgspec.NODEFAULT` for a field without a
+    default."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
+
+
+@cache
 def templates_of(kind: type[Sentence]) -> tuple[Template, ...]:
-    """The templates of a type of sentence."""
+    """The templates by which sentences of this type are parsed and printed."""
     return tuple(Template(text) for text in kind.templates)
 
 

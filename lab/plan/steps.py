@@ -87,6 +87,93 @@ class BecomesZombie(Sentence, frozen=True):
     member: str
 
 
+class StaysOutsidePoll(Sentence, frozen=True):
+    """A consumer's application does not call poll() for `duration_ms`; heartbeats go on until max.poll.interval.ms."""
+
+    templates = ("{member} does not poll for {duration_ms}",)
+    member: str
+    duration_ms: int
+
+
+# -- transactions
+
+
+class CommitsInTransaction(Sentence, frozen=True):
+    """A producer beside a consumer commits the consumer's positions in a transaction, for exactly-once processing."""
+
+    templates = ("{member} commits in a transaction",)
+    member: str
+
+
+class AbortsTransaction(Sentence, frozen=True):
+    """The same, and the transaction is aborted."""
+
+    templates = ("{member} aborts a transaction",)
+    member: str
+
+
+class AbandonsTransaction(Sentence, frozen=True):
+    """The same, and the producer never ends the transaction, which times out."""
+
+    templates = ("{member} abandons a transaction",)
+    member: str
+
+
+class IsFencedInTransaction(Sentence, frozen=True):
+    """The same, and before the producer commits another one with the same transactional id begins and fences it."""
+
+    templates = ("{member} is fenced in a transaction",)
+    member: str
+
+
+# -- other clients
+
+
+class MemberIsExpelled(Sentence, frozen=True):
+    """An administrator removes a member with LeaveGroup; a static one is named by its instance id alone (KIP-345)."""
+
+    templates = ("an administrator removes {member}",)
+    member: str
+
+
+class OffsetsAreDeleted(Sentence, frozen=True):
+    """An administrator deletes the committed offsets of a topic (KIP-496), which subscribed topics do not allow."""
+
+    templates = ("an administrator deletes the offsets of {topic} in group {group}",)
+    topic: str
+    group: str
+
+
+class OffsetsAreAltered(Sentence, frozen=True):
+    """An administrator sets the committed offsets of a topic, which only a group without members allows."""
+
+    templates = ("an administrator sets the offsets of {topic} in group {group} to {count}",)
+    topic: str
+    group: str
+    count: int
+
+
+class GroupIsDeleted(Sentence, frozen=True):
+    """An administrator deletes a group (KIP-229), which only a group without members allows."""
+
+    templates = ("an administrator deletes group {group}",)
+    group: str
+
+
+class NewMemberDoesNotReturn(Sentence, frozen=True):
+    """A new member asks to join, gets a member id (KIP-394), and never returns with it."""
+
+    templates = ("a new member of group {group} does not return with its id",)
+    group: str
+
+
+class NewMemberFallsSilent(Sentence, frozen=True):
+    """A new member with an old client, which needs no member id, sends one JoinGroup and nothing after it."""
+
+    templates = ("a new member of group {group} sends one JoinGroup and nothing else",)
+    group: str
+
+
 # -- network
 
 
@@ -244,13 +331,32 @@ class TopicIsDeleted(Sentence, frozen=True):
 
 
 MemberStep = (
-    Joins | Leaves | RequestsRebalance | Crashes | Pauses | Restarts | RestartsWithoutInstanceId | BecomesZombie
+    Joins
+    | Leaves
+    | RequestsRebalance
+    | Crashes
+    | Pauses
+    | Restarts
+    | RestartsWithoutInstanceId
+    | BecomesZombie
+    | StaysOutsidePoll
+)
+TransactionStep = CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction
+ClientStep = (
+    MemberIsExpelled
+    | OffsetsAreDeleted
+    | OffsetsAreAltered
+    | GroupIsDeleted
+    | NewMemberDoesNotReturn
+    | NewMemberFallsSilent
 )
 NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails
 TopicStep = TopicIsCreated | TopicGrows | TopicIsDeleted
-SimulationStep = MemberStep | NetworkStep | BrokerStep | StorageStep | TopicStep | Expectation
+SimulationStep = (
+    MemberStep | TransactionStep | ClientStep | NetworkStep | BrokerStep | StorageStep | TopicStep | Expectation
+)
 
 STEP_TYPES: Final[tuple[type[SimulationStep], ...]] = get_args(SimulationStep)
 

@@ -13,6 +13,11 @@ from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
 from regroup.lab.plan.steps import (
+    GroupIsDeleted,
+    NewMemberDoesNotReturn,
+    NewMemberFallsSilent,
+    OffsetsAreAltered,
+    OffsetsAreDeleted,
     TopicGrows,
     TopicIsCreated,
     TopicIsDeleted,
@@ -27,16 +32,25 @@ from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import FAULTS
 from regroup.notation.durations import format_duration
 from regroup.server.apis.transaction_lists import compile_pattern
+from regroup.server.releases import release_named
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 PROTOCOLS: Final = (CLASSIC, CONSUMER)
 CLASSIC_FAULTS: Final = tuple(kind for kind in MemberFaultKind if kind is not MemberFaultKind.SLOW_REVOKE)
+STEPS_OF_GROUPS: Final = (
+    OffsetsAreDeleted,
+    OffsetsAreAltered,
+    GroupIsDeleted,
+    NewMemberDoesNotReturn,
+    NewMemberFallsSilent,
+)
+"""The steps that name a group."""
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
 
 
 class PlanProblem(NamedTuple):
-    """Something wrong with a plan."""
+    """One reason why a plan cannot be played: what it names and what to write in its place."""
 
     about: str
     """The wrong word, as it stands in the plan."""
@@ -51,7 +65,7 @@ def check_plan(plan: SimulationPlan) -> None:
 
 
 def plan_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
-    """Everything that is wrong with a plan."""
+    """Yield every reason why a plan cannot be played, such as a step for a member that the plan does not have."""
     yield from _number_problems(plan)
     created = [each.step.topic for each in plan.steps if isinstance(each.step, TopicIsCreated)]
     topics = dict.fromkeys([*plan.topics, *created])
@@ -69,6 +83,8 @@ def _number_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
             each for name in texts for each in _raised_by(name, CoordinatorSettings.from_texts, {name: texts[name]})
         ]
         yield from alone or together
+    if plan.release:
+        yield from _raised_by(plan.release, release_named, plan.release)
     if plan.brokers < 1:
         yield PlanProblem("brokers", f"invalid number of brokers: {plan.brokers}; at least 1 is needed")
     for topic, partitions in plan.topics.items():
@@ -89,6 +105,8 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
     else:
         for topic in planned.topics:
             yield from _unknown("topic", topic, topics)
+    if planned.client:
+        yield from _raised_by(planned.client, release_named, planned.client)
     for fault in planned.faults:
         yield from _raised_by(fault, parse_fault, fault)
     for assignor in planned.assignors:
@@ -109,7 +127,7 @@ def _pattern_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
 
 
 def _fault_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
-    """Faults that mean nothing for a member of this protocol."""
+    """Yield a problem for each fault of a member that the member's protocol does not have."""
     known = FAULTS if planned.protocol == CONSUMER else CLASSIC_FAULTS
     for fault in planned.faults:
         with suppress(ValueError):  # what is no fault at all is reported as such
@@ -120,7 +138,7 @@ def _fault_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
 
 
 def invalid_member_name(name: str) -> str:
-    """The message for a name that a member cannot have."""
+    """The text of the error for a member's name that is not allowed in a plan."""
     return (
         f"invalid member name: {name!r}; a name begins with a letter from a to z or A to Z, may go on with these, "
         "digits, - and _, and is none of the words all, and, everybody, no, nobody, the"
@@ -152,7 +170,8 @@ def _step_problems(planned: PlannedStep, plan: SimulationPlan, topics: Iterable[
     step, milestone = planned.step, planned.trigger.milestone
     if milestone:
         yield from _raised_by(milestone, check_milestone, milestone)
-    yield from _raised_by(str(step), parse_step, str(step))
+    sentence = str(step)
+    yield from _raised_by(sentence, parse_step, sentence)
     for name in (*milestone_members(milestone), *members_named(step)):
         yield from _unknown("member", name, plan.members)
     for broker in brokers_named(step):
@@ -160,9 +179,9 @@ def _step_problems(planned: PlannedStep, plan: SimulationPlan, topics: Iterable[
             yield PlanProblem(
                 f"broker {broker}", f"unknown broker: {broker}; the last one is broker {plan.brokers - 1}"
             )
-    if isinstance(step, TopicGrows | TopicIsDeleted):
+    if isinstance(step, TopicGrows | TopicIsDeleted | OffsetsAreDeleted | OffsetsAreAltered):
         yield from _unknown("topic", step.topic, topics)
-    if isinstance(step, GroupIsStable | GroupIsEmpty):
+    if isinstance(step, (GroupIsStable, GroupIsEmpty, *STEPS_OF_GROUPS)):
         yield from _unknown("group", step.group, dict.fromkeys(each.group for each in plan.members.values()))
 
 

@@ -131,7 +131,10 @@ def _parse(parse: Any, text: object) -> Any:
 
 
 def _about(text: str, word: str, problem: str) -> str:
-    """The message of a problem, with the first line of the text that has the word and is not a comment."""
+    """The message of a problem in a scenario file: `problem`, with the first line of the file that has `word`.
+
+    Comments are passed over.
+    """
     whole_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
     lines = [line for line in enumerate(text.splitlines()) if word and not line[1].lstrip().startswith("#")]
     number = next((number for number, line in lines if whole_word.search(line)), None)
@@ -148,11 +151,11 @@ def _at_line(text: str, number: int, problem: str) -> str:
 
 
 class _Flow(dict[str, Any]):
-    """A mapping that YAML writes on one line, in braces."""
+    """A mapping that is written on one line of YAML, in braces."""
 
 
 class _FlowList(list[str]):
-    """A list that YAML writes on one line, in brackets."""
+    """A list that is written on one line of YAML, in brackets."""
 
 
 def _write_steps(steps: tuple[PlannedStep, ...]) -> Iterator[dict[str, Any]]:

@@ -40,20 +40,21 @@ def planted_bug(plant: Callable[[], BugContext]) -> PlantedBug:
 
 
 def patch_attribute(owner: object, name: str, wrong: object) -> BugContext:
-    """Replace an attribute of a module or class while the context lasts.
+    """Replace an attribute of a module or class by `wrong` while the context lasts.
 
-    `owner` is the one that looks the name up when it runs; it may have imported it from elsewhere.
+    `owner` is the module or class in which the calling code looks the name up; it may have imported it from elsewhere.
     """
     return patch.object(owner, name, wrong)
 
 
 def patch_handler(command: type[Command], wrong: Callable[..., Any]) -> BugContext:
-    """Replace the function that decides commands of this type."""
+    """Replace the coordinator's function that decides commands of this type by `wrong` while the context lasts."""
     return patch.dict(HANDLERS, {command: wrong})
 
 
 def patch_evolver(event: type[Event], wrong: Callable[..., Any]) -> BugContext:
-    """Replace the function that applies events of this type."""
+    """Replace the coordinator's function that applies events of this type to a group by `wrong` while the context
+    lasts."""
     return patch.dict(EVOLVERS, {event: wrong})
 
 

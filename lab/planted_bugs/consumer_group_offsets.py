@@ -12,7 +12,8 @@ from regroup.coordinator.consumer.migration.events import GroupUpgraded
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import CONSUMER_EVOLVERS, EVOLVERS
-from regroup.coordinator.group import Group, without
+from regroup.coordinator.group import Group
+from regroup.coordinator.layered_mapping import without
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
 
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.heartbeat import consumer_group_heartbeat
-from regroup.coordinator.deadlines import DEADLINES
 from regroup.coordinator.decide import CONSUMER_HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group, GroupKind
+from regroup.coordinator.runtime.deadlines import DEADLINES
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
 from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine
 from regroup.members.consumer.effects import PartitionsAssigned
@@ -60,7 +60,7 @@ def member_goes_on_with_what_it_gave_up() -> BugContext:
 
 @planted_bug
 def fenced_member_commits() -> BugContext:
-    """A member of the consumer protocol that hears that it is fenced commits its positions with its former epoch."""
+    """A member of the consumer protocol commits its positions with its former epoch after a fencing error."""
     right = ConsumerProtocolProcess._join_again
 
     def join_again(process: ConsumerProtocolProcess) -> None:

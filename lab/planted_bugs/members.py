@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from regroup.assignors.interface import Assignments, Assignor, AssignorMember, ClusterMetadata, RebalanceProtocol
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
+from regroup.members.consumer.heartbeats import Heartbeats
 from regroup.members.consumer.rebalance import ConsumerRebalance
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
@@ -38,6 +39,29 @@ def member_starts_one_offset_too_far() -> BugContext:
         right(fetcher, {each: None if offset is None else offset + 1 for each, offset in offsets.items()})
 
     return patch_attribute(Fetcher, "add_partitions", add_partitions)
+
+
+@planted_bug
+def member_starts_one_offset_too_early() -> BugContext:
+    """A member starts with the record before the committed offset, which another has processed."""
+    right = Fetcher.add_partitions
+
+    def add_partitions(fetcher: Fetcher, offsets: Mapping[TopicPartition, int | None]) -> None:
+        right(fetcher, {each: offset - 1 if offset else offset for each, offset in offsets.items()})
+
+    return patch_attribute(Fetcher, "add_partitions", add_partitions)
+
+
+@planted_bug
+def member_ignores_its_poll_timeout() -> BugContext:
+    """A member sends heartbeats for ever, however long its application has not been inside poll()."""
+    right = Heartbeats.check_timers
+
+    def check_timers(heartbeats: Heartbeats, is_polling: bool) -> None:
+        heartbeats.record_poll()
+        right(heartbeats, is_polling)
+
+    return patch_attribute(Heartbeats, "check_timers", check_timers)
 
 
 @planted_bug

@@ -9,8 +9,12 @@ from regroup.lab.planted_bugs import (
     consumer_group_timeouts,
     consumer_groups,
     durability,
+    folding,
     joining,
     members,
+    mixed_groups,
+    phases,
+    sessions,
     staying,
     syncing,
 )
@@ -26,10 +30,12 @@ def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
     return {each.name: each for module in modules for each in vars(module).values() if isinstance(each, PlantedBug)}
 
 
-CONSUMER_PROTOCOL_BUGS: Final = bugs_in(consumer_groups, consumer_group_offsets, consumer_group_timeouts)
+CONSUMER_PROTOCOL_BUGS: Final = bugs_in(consumer_groups, consumer_group_offsets, consumer_group_timeouts, mixed_groups)
 """The bugs of groups and members of the consumer protocol (KIP-848)."""
 
-BUGS: Final = bugs_in(joining, syncing, staying, durability, members) | CONSUMER_PROTOCOL_BUGS
+BUGS: Final = (
+    bugs_in(*(joining, phases, syncing, staying, sessions, durability, folding, members)) | CONSUMER_PROTOCOL_BUGS
+)
 
 
 def bug_named(name: str) -> PlantedBug:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from regroup.coordinator import deadlines, responses
+from regroup.coordinator import responses
 from regroup.coordinator.classic import deadlines as classic_deadlines
 from regroup.coordinator.classic import expiry, heartbeat_leave, join, member_checks, offset_rules, rebalance
 from regroup.coordinator.commands import Deadline, DeadlineKind, DeadlinePassed, Heartbeat
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
-from regroup.coordinator.runtime import group_coordinator
+from regroup.coordinator.runtime import deadlines, group_coordinator
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.timers import GroupTimers
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_handler, planted_bug
@@ -115,7 +115,7 @@ def pending_member_never_expires() -> BugContext:
 
 
 def without_deadline_of(kind: DeadlineKind) -> BugContext:
-    """A bug by which the coordinator sets no timer for deadlines of this kind."""
+    """Make the context of a bug: in it the coordinator sets no timer for deadlines of this kind, so they never pass."""
 
     def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
         others = (each for each in deadlines.deadlines(group, last_seen_ms) if each.kind is not kind)

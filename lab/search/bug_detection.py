@@ -8,7 +8,17 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NO_WORKLOAD, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import BecomesZombie, Joins, Leaves, ResponseLost, SimulationStep, SlowNetwork
+from regroup.lab.plan.steps import (
+    BecomesZombie,
+    Joins,
+    Leaves,
+    NewMemberFallsSilent,
+    ResponseLost,
+    Restarts,
+    SimulationStep,
+    SlowNetwork,
+    StaysOutsidePoll,
+)
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS
@@ -56,7 +66,8 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     Groups with unsound assignors rebalance without end, and fewer invariants can be checked. Most runs are short. Every
     third is long, and has no records, since those cost most. In every fifth, sessions are longer than rebalances, so
     that a group goes on without members that it still has; in half of these all members are static, and there are
-    records to commit.
+    records to commit, and offsets expire. In every ninth all members are static, and a leader restarts; in another
+    ninth a new member waits for a member that does not poll.
     """
     is_long = seed % 3 == 0
     plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000)
@@ -64,13 +75,39 @@ def draw_small_plan(seed: int) -> SimulationPlan:
         name: replace(each, faults=tuple(fault for fault in each.faults if not fault.startswith("assignor-")))
         for name, each in plan.members.items()
     }
-    workload = NO_WORKLOAD if is_long else plan.workload
+    workload, settings = NO_WORKLOAD if is_long else plan.workload, dict(plan.settings)
     if seed % 5 == 0:
         members = {name: replace(each, **_LONG_SESSIONS) for name, each in members.items()}
     if seed % 10 == 5:
         members = {name: replace(each, instance_id=f"{name}-1") for name, each in members.items()}
         workload = _LIGHT_WORKLOAD
-    return replace(plan, members=members, workload=workload)
+        settings |= {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 5_000}
+    steps = [*plan.steps, *_steps_of_leaders(seed, next(iter(members)))]
+    if seed % 9 == 6:
+        members = {name: replace(each, max_poll_interval_ms=600_000) for name, each in members.items()}
+    if seed % 9 == 4:
+        members = {name: replace(each, instance_id=f"{name}-1", client=_client(seed)) for name, each in members.items()}
+    return replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
+
+
+def _client(seed: int) -> str:
+    return "2.8" if seed % 2 else ""
+
+
+def _steps_of_leaders(seed: int, first: str) -> list[PlannedStep]:
+    """Draw further steps for some plans of small classic groups; `first` is the name of the first member.
+
+    In every ninth plan a leader restarts in Stable; in another ninth a new member waits for longer than five minutes.
+    """
+    if seed % 9 == 4:
+        return [_after(f"{first} is elected leader", 20_000, Restarts(first, 500))]
+    if seed % 9 == 6:
+        silent = NewMemberFallsSilent("lab")
+        return [
+            _after(f"{first} is assigned partitions", 5_000, StaysOutsidePoll(first, 500_000)),
+            _after("", 60_000, silent),
+        ]
+    return []
 
 
 def draw_small_consumer_plan(seed: int) -> SimulationPlan:
@@ -126,7 +163,10 @@ def find_with_bug(seed: int, *, draw: Callable[[int], SimulationPlan], bug: str)
 
 
 def shows_bug(bug: str, sentence: str) -> FailurePredicate:
-    """A predicate of plans: a run with the bug violates this sentence first, and a run without it violates nothing."""
+    """A function of a plan that is true if the plan shows this bug.
+
+    It is true if a run with the bug violates this sentence first, and a run without the bug violates nothing.
+    """
     with_bug = fails_with(sentence, bug)
     return lambda plan: with_bug(plan) and not play(plan).failed
 

@@ -7,6 +7,7 @@ result = shrink(plan, fails_with(finding.sentence))
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Final
 
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.validation import check_plan
@@ -15,10 +16,14 @@ from regroup.lab.planted_bugs.registry import bug_named
 from regroup.lab.search.shrink import FailurePredicate
 from regroup.lab.simulation.run import RunOutcome, play
 
+MAX_CALLBACKS: Final = 1_000_000
+"""The bound on the work of one run in a hunt, in callbacks of its event loop: some ten times what long runs need, and
+about a minute."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A seed whose run has a violation: the sentence and the detail of the first one."""
+    """A seed whose run has violations: the sentence of the first one, and what was found."""
 
     seed: int
     sentence: str
@@ -45,18 +50,26 @@ def finding_of(outcome: RunOutcome) -> Finding | None:
 
 
 def run_seed(seed: int, *, draw: Callable[[int], SimulationPlan], bug: str = "") -> Finding | None:
-    """Draw the plan of a seed, play it, and return its finding; None if nothing is violated.
+    """Draw the plan of a seed, play it, and return its first violation as a finding; None if nothing is violated.
 
-    `bug` is planted if given.
+    `bug` is the name of a planted bug to play the plan with; empty for none.
     """
     with plant_bug(bug):
-        return finding_of(play(draw(seed)))
+        return finding_of(play_bounded(draw(seed)))
+
+
+def play_bounded(plan: SimulationPlan) -> RunOutcome:
+    """Play a plan, and end the run after a fixed amount of work.
+
+    A run beyond this limit is reported as a violation: its groups rebalance without end.
+    """
+    return play(plan, max_callbacks=MAX_CALLBACKS, reports_storms=True)
 
 
 def fails_with(sentence: str, bug: str = "") -> FailurePredicate:
-    """A predicate of plans for `shrink`: whether a run of the plan violates this sentence before any other.
+    """A function of a plan, for `shrink`: whether a run of the plan violates this sentence before any other.
 
-    It is false for a plan that cannot be played.
+    `bug` is planted for the run if given. The function is false for a plan that cannot be played.
     """
 
     def fails(plan: SimulationPlan) -> bool:
@@ -65,6 +78,6 @@ def fails_with(sentence: str, bug: str = "") -> FailurePredicate:
         except ValueError:
             return False
         with plant_bug(bug):
-            return play(plan).first_sentence == sentence
+            return play_bounded(plan).first_sentence == sentence
 
     return fails

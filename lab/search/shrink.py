@@ -26,7 +26,7 @@ DEFAULT_MAX_RUNS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ShrinkResult:
-    """The smallest failing plan that was found, and how."""
+    """The smallest failing plan that `shrink` has found, and how many runs that took."""
 
     plan: SimulationPlan
     runs: int
@@ -80,9 +80,9 @@ class _Shrinking:
         return self.plan is not before
 
     def _try(self, candidate: SimulationPlan) -> None:
-        """Play a candidate, and make it the smallest plan if it fails.
+        """Play a plan that an edit has made smaller; it becomes the smallest plan so far if it still fails.
 
-        One that was tried before is not played again.
+        A plan that was tried before is not played again.
         """
         encoded = msgspec.json.encode(candidate)
         if encoded in self._tried or self.is_out_of_runs:
@@ -120,7 +120,7 @@ def _without_steps(plan: SimulationPlan, identities: frozenset[int]) -> Simulati
 
 
 def fewer_milestones(plan: SimulationPlan) -> Iterator[Edit]:
-    """Edits that let a step happen at a time instead of after a milestone."""
+    """Edits that give a step a fixed time in place of a milestone after which it happens."""
     for index, planned in enumerate(plan.steps):
         if planned.trigger.milestone:
             at_a_time = replace(planned, trigger=StepTrigger("", planned.trigger.delay_ms))
@@ -149,7 +149,10 @@ def _without_member(plan: SimulationPlan, name: str) -> SimulationPlan:
 
 
 def _without_name(planned: PlannedStep, name: str) -> PlannedStep | None:
-    """The step without a member: an expectation of several members keeps the others; None if nothing is left of it."""
+    """A step of a plan without the member of this name; None if nothing is left of the step.
+
+    An expectation about several members keeps the others.
+    """
     members = [each for each in getattr(planned.step, "members", ()) if each != name]
     named_by_milestone = milestone_members(planned.trigger.milestone)
     if members and name not in named_by_milestone:
@@ -264,7 +267,7 @@ def _complexity(time_ms: int) -> tuple[int, int]:
 
 
 def rounder_than(time_ms: int) -> Iterable[int]:
-    """The times near this one that are simpler, the simplest first."""
+    """The times near this one that are simpler by `is_simpler`, the simplest first."""
     near = {round(time_ms / step) * step for step in _ROUND_TO_MS} | {0, time_ms // 2 // 1_000 * 1_000}
     return sorted((each for each in near if is_simpler(each, time_ms)), key=_complexity)
 

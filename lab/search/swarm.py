@@ -12,9 +12,10 @@ from random import Random
 from typing import Final
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import Crashes, Joins, Leaves
+from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationStep
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
+from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
@@ -46,6 +47,9 @@ DRAWN_MILESTONES: Final = (
     "{member} sends SyncGroup",
     "{member} sends LeaveGroup",
     "{member} sends OffsetCommit",
+    "{member} sends TxnOffsetCommit",
+    "{member} sends EndTxn",
+    "{member} receives the EndTxn response",
     "{member} receives the JoinGroup response",
     "{member} receives the SyncGroup response",
     "{member} is removed",
@@ -67,9 +71,9 @@ def draw_plan(
     duration_ms: int = TEN_MINUTES_MS,
     consumer_share: float = CONSUMER_SHARE,
 ) -> SimulationPlan:
-    """The plan of a seed: `duration_ms` with faults of some of these kinds (keys of `FAULT_KINDS`), then recovery.
+    """Draw the plan of a seed: `duration_ms` with faults of some of the kinds `faults`, then time to recover.
 
-    `consumer_share` is the share of plans with members of the consumer protocol.
+    The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol.
     """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
@@ -82,17 +86,20 @@ def draw_plan(
     members = draw_members(random_stream("members"), list(topics), max_members)
     protocols = random_stream("group protocol")
     members = draw_protocols(protocols, members, consumer_share)
+    members = vary_members(random_stream("each member"), members)
     is_consumer = has_consumer_protocol(members)
-    settings = draw_settings(random_stream("settings"), len(members))
+    settings = draw_settings(random_stream("settings"), len(members)) | draw_expiry(random_stream("expiry"))
     if is_consumer:
         settings |= draw_consumer_settings(protocols)
     losable_apis = CONSUMER_APIS if is_consumer else LOSABLE_APIS
-    draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis)
+    groups = list(dict.fromkeys(each.group for each in members.values()))
+    draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis, groups)
     steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
     return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
         brokers=brokers,
+        release=draw_release(random_stream("release"), members),
         settings=settings,
         topics=topics,
         members=members,
@@ -140,7 +147,7 @@ def _faults(draw: FaultDraw, kinds: Sequence[str], duration_ms: int) -> Iterator
     for _ in range(draw.choice([3, 6, 12, 25])):
         step = FAULT_KINDS[draw.choice(kinds)](draw)
         if draw.rng.random() < milestone_share:
-            trigger = StepTrigger(_milestone(draw), draw.choice([0, 0, draw.duration_ms(1, 5_000)]))
+            trigger = StepTrigger(_milestone(draw, step), draw.choice([0, 0, draw.duration_ms(1, 5_000)]))
         else:
             at_ms = draw.choice(bursts) + draw.duration_ms(10, 10_000) if bursts else draw.rng.randint(0, duration_ms)
             trigger = StepTrigger(delay_ms=min(at_ms, duration_ms - 1) // 10 * 10)
@@ -148,10 +155,18 @@ def _faults(draw: FaultDraw, kinds: Sequence[str], duration_ms: int) -> Iterator
         if isinstance(step, Crashes | Leaves) and draw.rng.random() < 0.7:
             rejoin_ms = min(trigger.delay_ms + draw.duration_ms(10, 60_000), duration_ms - 1)
             yield PlannedStep(StepTrigger(trigger.milestone, rejoin_ms), Joins(step.member))
+        if isinstance(step, Restarts) and len(draw.members) > 1 and draw.rng.random() < 0.4:
+            # Another member restarts before this one is back.
+            other = draw.choice([each for each in draw.members if each != step.member])
+            during_ms = min(trigger.delay_ms + draw.rng.randint(0, step.delay_ms), duration_ms - 1)
+            yield PlannedStep(StepTrigger(trigger.milestone, during_ms), Restarts(other, draw.duration_ms(100, 90_000)))
 
 
-def _milestone(draw: FaultDraw) -> str:
-    return draw.choice(DRAWN_MILESTONES).format(member=draw.member(), number=draw.rng.randint(1, 12))
+def _milestone(draw: FaultDraw, step: SimulationStep) -> str:
+    """Draw a milestone for a step: often one of the member that the step is about, so that leaders fall silent, too."""
+    own, template = getattr(step, "member", None), draw.choice(DRAWN_MILESTONES)
+    member = own if own is not None and draw.rng.random() < 0.3 else draw.member()
+    return template.format(member=member, number=draw.rng.randint(1, 12))
 
 
 def _recovery_timeout_ms(members: Mapping[str, MemberPlan]) -> int:

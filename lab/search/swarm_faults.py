@@ -26,7 +26,7 @@ LOG_ERROR_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FaultDraw:
-    """What a fault is drawn from: a random stream, and the members, brokers and topics of the plan."""
+    """What the functions that draw a fault need: a random stream, and the members, brokers and topics of the plan."""
 
     rng: Random
     members: Sequence[str]
@@ -34,6 +34,7 @@ class FaultDraw:
     topics: Mapping[str, int]
     losable_apis: Sequence[str] = LOSABLE_APIS
     """The requests of which one may be lost."""
+    groups: Sequence[str] = ("lab",)
 
     def choice(self, choices: Sequence[T]) -> T:
         return self.rng.choice(choices)
@@ -43,6 +44,9 @@ class FaultDraw:
 
     def topic(self) -> str:
         return self.choice(list(self.topics))
+
+    def group(self) -> str:
+        return self.choice(self.groups)
 
     def broker_host(self) -> str:
         return f"{BROKER_PREFIX}{self.rng.randrange(self.brokers)}"
@@ -107,6 +111,18 @@ FAULT_KINDS: Final[dict[str, Callable[[FaultDraw], SimulationStep]]] = {
     "a topic grows": lambda draw: steps.TopicGrows(draw.topic(), draw.rng.randint(2, 16)),
     "a topic is deleted": lambda draw: steps.TopicIsDeleted(draw.topic()),
     "a member requests a rebalance": lambda draw: steps.RequestsRebalance(draw.member()),
+    "a member does not poll": lambda draw: steps.StaysOutsidePoll(draw.member(), draw.duration_ms(1_000, 400_000)),
+    "an administrator removes a member": lambda draw: steps.MemberIsExpelled(draw.member()),
+    "an administrator deletes offsets": lambda draw: steps.OffsetsAreDeleted(draw.topic(), draw.group()),
+    "an administrator sets offsets":
+        lambda draw: steps.OffsetsAreAltered(draw.topic(), draw.group(), draw.rng.randint(0, 40)),
+    "an administrator deletes a group": lambda draw: steps.GroupIsDeleted(draw.group()),
+    "a new member does not return": lambda draw: steps.NewMemberDoesNotReturn(draw.group()),
+    "a new member falls silent": lambda draw: steps.NewMemberFallsSilent(draw.group()),
+    "a transaction is committed": lambda draw: steps.CommitsInTransaction(draw.member()),
+    "a transaction is aborted": lambda draw: steps.AbortsTransaction(draw.member()),
+    "a transaction is abandoned": lambda draw: steps.AbandonsTransaction(draw.member()),
+    "a producer is fenced": lambda draw: steps.IsFencedInTransaction(draw.member()),
 }
 # fmt: on
 """A function for each kind of fault, which draws one step.

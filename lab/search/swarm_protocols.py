@@ -48,7 +48,8 @@ def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:
 
 
 def draw_consumer_settings(rng: Random) -> dict[str, str | int]:
-    """The session timeout of these groups is a setting of the broker: Kafka's default, or a short one."""
+    """Draw the broker settings of groups of the consumer protocol: the session timeout is Kafka's default, or a short
+    one."""
     if rng.random() < 0.5:
         return {}
     return {

@@ -9,6 +9,8 @@ from regroup.coordinator.serialization import Cause
 from regroup.lab.plan import steps as s
 from regroup.lab.plan.sentences import Sentence
 from regroup.lab.simulation.brokers import broker_host
+from regroup.lab.simulation.clients.other_clients import perform_as_other_client
+from regroup.lab.simulation.clients.transactions import perform_in_transaction
 from regroup.lab.simulation.world import World
 from regroup.members.faults import MemberFaultKind
 from regroup.protocol.errors import ErrorCode
@@ -21,7 +23,7 @@ LOG_FAILURE_LATENCY_MS: Final = 10
 
 
 def perform(step: Sentence, world: World) -> None:
-    """Perform a step now; one that takes time goes on in a task of its own."""
+    """Carry out a step of a plan on the world; one that lasts for some time continues in a task of its own."""
     match step:
         case s.Joins():
             world.members.join(step.member)
@@ -37,6 +39,19 @@ def perform(step: Sentence, world: World) -> None:
             world.members.inject_fault(step.member, MemberFaultKind.RESTART, step.delay_ms)
         case s.RestartsWithoutInstanceId():
             world.members.inject_fault(step.member, MemberFaultKind.RESTART_AS_STRANGER, step.delay_ms)
+        case s.StaysOutsidePoll():
+            world.members.inject_fault(step.member, MemberFaultKind.NO_POLL, step.duration_ms)
+        case s.CommitsInTransaction() | s.AbortsTransaction() | s.AbandonsTransaction() | s.IsFencedInTransaction():
+            perform_in_transaction(step, world)
+        case (
+            s.MemberIsExpelled()
+            | s.OffsetsAreDeleted()
+            | s.OffsetsAreAltered()
+            | s.GroupIsDeleted()
+            | s.NewMemberDoesNotReturn()
+            | s.NewMemberFallsSilent()
+        ):
+            perform_as_other_client(step, world)
         case s.RequestsRebalance():
             member = world.members.by_name.get(step.member)
             if member is not None and not member.is_stopped:
@@ -104,7 +119,8 @@ def _cut(world: World, host: str, other: str, duration_ms: int) -> None:
 
 
 def _hosts(name: str, world: World) -> list[str]:
-    """The hosts that a name stands for: `the brokers` are one host for each broker."""
+    """The names of the hosts that a step means: for `the brokers` the host of each broker, for another name that name
+    alone."""
     return [broker_host(broker) for broker in range(world.brokers.count)] if name == s.ALL_BROKERS else [name]
 
 

@@ -21,6 +21,7 @@ from regroup.server.clock import Clock
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.request_observer import RequestObserver
 from regroup.server.recording.recorder import Recorder
+from regroup.server.releases import newest_release, release_named
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record
 
@@ -56,8 +57,10 @@ class SimulatedBrokers:
         coordinator_factory: CoordinatorFactory,
         observers: Sequence[RequestObserver] = (),
         recorder: Recorder | None = None,
+        release: str = "",
     ) -> None:
         self.count = count
+        self._release = release_named(release) if release else newest_release()
         self.clock = HostClock(asyncio.get_running_loop())
         self.wall_clock_offset_ms = 0
         self._network, self._disk, self._rng = network, disk, rng
@@ -79,11 +82,16 @@ class SimulatedBrokers:
         return [NodeAddress(-1, BROKER_ADDRESS, BASE_PORT + broker) for broker in range(self.count)]
 
     def now_ms(self) -> int:
-        """The hosts' wall clock in epoch milliseconds, before a process corrects it by its stored records."""
+        """The wall clock of the brokers' hosts in epoch milliseconds.
+
+        A process that starts begins no earlier than its stored records: `process_now_ms` is the clock corrected by
+        this.
+        """
         return START_MS + int(self.clock() * 1000) + self.wall_clock_offset_ms
 
     def process_now_ms(self) -> int:
-        """The clock of the last process, which gives events their times; it goes on while no process runs."""
+        """The clock of the last process of the brokers, by which events get their times; it runs on while no process
+        runs."""
         return self.now_ms() if self._process_clock is None else self._process_clock()
 
     # Starting and stopping the process
@@ -97,6 +105,7 @@ class SimulatedBrokers:
             port=BASE_PORT,
             brokers=self.count,
             snapshot_interval_records=RECORDS_PER_SNAPSHOT,
+            release=self._release,
         )
         clock = self._process_clock = Clock(started_at_ms=self.now_ms(), monotonic_s=self.clock)
         environment = ClusterEnvironment(
@@ -123,7 +132,7 @@ class SimulatedBrokers:
         return await self._network.listen(broker_host(port - BASE_PORT), factory, address, port)
 
     def _make_coordinator(self, *arguments: object, **options: object) -> GroupCoordinator:
-        """A coordinator with a Kafka log of its own, whose delay and errors can be set."""
+        """Make the coordinator of a broker, with a simulated Kafka log whose delay and errors the run can set."""
         log = DelayedLog(latency_ms=self._log_latency_ms, outcome=self._log_outcome)
         log.is_delaying = self._log_latency_ms is not None
         self._logs.append(log)

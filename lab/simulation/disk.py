@@ -15,7 +15,7 @@ OnStored: TypeAlias = Callable[[Sequence[NewRecord], int], None]
 
 
 class SimulatedDisk:
-    """A disk that survives crashes of the process.
+    """A disk on which processes of the brokers open their store, one after the other; it survives their crashes.
 
     `open_store` opens the store on it; `on_stored` is called after every commit.
     """
@@ -44,12 +44,13 @@ class SimulatedDisk:
         return self._store.store_if_open if self._store is not None else None
 
     def detach(self) -> None:
-        """The process with the open store has crashed: its commit in progress is on the disk, or lost."""
+        """Note that the process with the open store has crashed: its commit in progress is then on the disk, or
+        lost."""
         if self._store is not None:
             self._store.detach()
 
     def raise_if_failing(self) -> None:
-        """Raise the error that a write would raise now, if there is one."""
+        """Raise the error that a write to the store would get now: the disk is full, or its next write is to fail."""
         if self.is_full:
             raise StoreFull("the simulated disk is full")
         if self.fails_next_write:
@@ -68,7 +69,7 @@ class SimulatedStore(EventStore):
         self._latency: asyncio.Future[None] | None = None
 
     def detach(self) -> None:
-        """Detach the store from its process, which has crashed: it can write nothing more."""
+        """Let the store write nothing more, since its process has crashed."""
         self._is_detached = True
         if self._latency is not None and not self._latency.done():
             self._latency.set_result(None)

@@ -89,7 +89,8 @@ def failure_of(step: Sentence, world: World, milestones: Milestones) -> str | No
 
 
 def present(group: Group) -> tuple[str, Collection[str]]:
-    """The name of a group's state and the ids of its members, of either protocol."""
+    """The state of a group, by name, and the ids of its members, whether it is of the classic or the consumer
+    protocol."""
     if group.consumer is not None:
         return group.consumer.state.value, group.consumer.members
     return group.state.value, group.members

@@ -1,7 +1,7 @@
 """The members of a simulation: starts, stops and finds them by their names, each on a host of its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
@@ -11,9 +11,16 @@ from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import CONSUMER, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
+from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup, OutgoingRequest
+from regroup.members.consumer.effects import (
+    ConsumerChange,
+    ConsumerError,
+    ConsumerErrorKind,
+    JoinedGroup,
+    OutgoingRequest,
+)
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
@@ -25,6 +32,7 @@ from regroup.members.transports.base import MemberTransport, TransportCallback
 from regroup.members.transports.tcp import TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
+from regroup.server.releases import release_named
 
 OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
 LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
@@ -62,6 +70,8 @@ class SimulatedMembers:
         """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
         """The name of each member, by each member id that it has had."""
+        self.without_assignment: set[str] = set()
+        """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self._transports: list[TcpTransport] = []
         self._producers: list[SimulatedProducer] = []
 
@@ -107,7 +117,8 @@ class SimulatedMembers:
     # Starting, stopping and faults
 
     def join(self, name: str) -> None:
-        """Start a member's process and let it join; a member that runs already is not changed."""
+        """Start the process of the member of this name, which then joins its group; nothing happens if it runs
+        already."""
         present = self.by_name.get(name)
         if present is not None and not present.is_stopped:
             return
@@ -133,7 +144,7 @@ class SimulatedMembers:
         return SimulatedMember(
             name,
             consumer_settings(name, planned),
-            self._transport(name),
+            self._observed_transport(name),
             Subscribe(planned.topics),
             faults=[parse_fault(text) for text in planned.faults],
             workload=self._plan.workload if self.has_workload else None,
@@ -162,7 +173,8 @@ class SimulatedMembers:
         )
 
     def inject_fault(self, name: str, kind: MemberFaultKind, duration_ms: int | None = None) -> None:
-        """Make a member fault happen now, if the member runs."""
+        """Let a running member have this fault now, for `duration_ms` if it is one that lasts; nothing happens if it
+        does not run."""
         member = self.by_name.get(name)
         if member is not None and not member.is_stopped:
             member.inject_fault(MemberFault(kind, duration_ms))
@@ -192,15 +204,31 @@ class SimulatedMembers:
 
     def _transport(self, host: str) -> TcpTransport:
         connect = partial(self._network.connect, host)
-        transport = TcpTransport(self._brokers.addresses, client_id=host, connect=connect)
+        planned = self._plan.members.get(host)
+        release = release_named(planned.client) if planned is not None and planned.client else None
+        versions = {key: last for key, (_, last) in release.apis.items()} if release else None
+        transport = TcpTransport(self._brokers.addresses, client_id=host, connect=connect, max_versions=versions)
         self._transports.append(transport)
         return transport
 
+    def other_client(self, host: str, max_versions: Mapping[int, int] | None = None) -> LabClient:
+        """Make a client on this host that is no member. `max_versions` limits the versions of its requests, by API
+        key."""
+        connect = partial(self._network.connect, host)
+        transport = TcpTransport(self._brokers.addresses, client_id=host, connect=connect, max_versions=max_versions)
+        self._transports.append(transport)
+        return LabClient(transport)
+
     def _observed_transport(self, name: str) -> MemberTransport:
         transport = self._transport(name)
-        return (
-            ObservedTransport(transport, partial(self._checker.on_member_request, name)) if self._checker else transport
-        )
+        return ObservedTransport(transport, partial(self._on_request, name)) if self._checker else transport
+
+    def _on_request(self, name: str, message: Message) -> None:
+        assert self._checker is not None
+        self._checker.on_member_request(name, message)
+        if outside_poll_ms := self.by_name[name].outside_poll_ms:
+            limit_ms = self._plan.members[name].max_poll_interval_ms
+            self._checker.on_request_outside_poll(name, message, outside_poll_ms, limit_ms)
 
     def _on_process_exit(self, name: str) -> None:
         self._network.stop_host(name)
@@ -211,11 +239,14 @@ class SimulatedMembers:
     def _on_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
         if isinstance(change, JoinedGroup):
             self._names[change.member_id] = name
+            self.without_assignment.discard(name)
+        elif isinstance(change, ConsumerError) and change.kind is ConsumerErrorKind.ASSIGNMENT:
+            self.without_assignment.add(name)
         self._on_change_of(name, change)
 
 
 class ObservedTransport:
-    """A transport that says which requests a member sends: `on_request` gets each."""
+    """The network transport of a member; it calls `on_request` with each request that the member sends."""
 
     def __init__(self, transport: MemberTransport, on_request: Callable[[Message], None]) -> None:
         self._transport, self._on_request = transport, on_request
@@ -232,7 +263,8 @@ class ObservedTransport:
 
 
 class ObservedLedger(RecordLedger):
-    """A ledger that says which records were processed again: `on_repeat` gets the partition and offset of each."""
+    """A ledger of processed records; it calls `on_repeat` with partition and offset of each record that is processed
+    again."""
 
     def __init__(self, ledger: RecordLedger, on_repeat: Callable[[TopicPartition, int], None]) -> None:
         super().__init__()

@@ -29,11 +29,14 @@ class MessageInterceptor:
         """Messages to lose: the client's host, the API key, and whether the response is lost instead of the request."""
 
     def lose_next(self, host: str, api: str, *, response: bool) -> None:
-        """Lose the next request of this API from a host, or the response to it, by breaking the connection."""
+        """Break the connection of a host when its next request of this API arrives at the broker, so that it is lost.
+
+        With `response` the connection breaks when the response to that request arrives at the host.
+        """
         self._to_lose.append((host, _API_KEYS[api], response))
 
     def on_sent(self, endpoint: Endpoint, data: bytes) -> None:
-        """Follow bytes that were written at this endpoint: report each request of a client as a milestone."""
+        """Report each request in bytes that a client has written at this endpoint as a milestone."""
         if not endpoint.is_client:
             return
         pending = self._pending.setdefault(endpoint, {})
@@ -43,9 +46,10 @@ class MessageInterceptor:
             self._reach_milestone(f"{endpoint.host} {_SENDS} {APIS[api_key].name}")
 
     def on_received(self, endpoint: Endpoint, data: bytes) -> bool:
-        """Follow bytes that arrive at this endpoint: report each response that reaches a client as a milestone.
+        """Report each response in bytes that arrive at a client as a milestone.
 
-        Returns True if a message in them is to be lost: the connection is then reset, and the bytes do not arrive.
+        Returns True if a request or response in them is to be lost: the connection is then reset, and the bytes do not
+        arrive.
         """
         client = endpoint if endpoint.is_client else endpoint.peer
         pending = self._pending.get(client, {})

@@ -19,7 +19,7 @@ _SMALLEST_DELAY_MS: Final = 0.001
 
 
 class EndOfConnection(Protocol):
-    """What the log needs of one end of a connection."""
+    """What the log of messages needs of one end of a connection."""
 
     host: str
     peer_host: str
@@ -48,7 +48,7 @@ class Chunk:
 
 
 class MessageLog:
-    """Follows the bytes of all connections.
+    """Records the requests and responses that the simulated network has lost or delayed, over all connections.
 
     `now_ms` is the brokers' clock, and `position` the position of the last stored event.
     """
@@ -80,7 +80,7 @@ class MessageLog:
         return Chunk(endpoint, self._loop_s(), self._now_ms(), self._position(), data, messages, late)
 
     def arrived(self, chunk: Chunk) -> None:
-        """Record that the bytes have arrived; their messages are observed if they took longer than planned."""
+        """Note that a chunk has arrived; if it took longer than planned, its messages are recorded as delayed."""
         delay_ms = (self._loop_s() - chunk.sent_s) * 1000
         if delay_ms > self._longest_ms:
             here, there = chunk.endpoint.host, chunk.endpoint.peer_host
@@ -88,7 +88,7 @@ class MessageLog:
             self._note(chunk, self._now_ms(), round(delay_ms), reason or "it waited behind a message that was late")
 
     def lost(self, chunk: Chunk, reason: str) -> None:
-        """Record that the bytes never arrive, and why: their messages are observed as lost."""
+        """Record the messages of a chunk as lost, since it never arrives; `reason` says why."""
         self._note(chunk, None, 0, reason)
 
     def _note(self, chunk: Chunk, arrived_at_ms: int | None, delay_ms: int, reason: str) -> None:
@@ -130,7 +130,7 @@ class MessageLog:
         self._rest[endpoint] = max(0, offset - len(data))
 
     def forget(self, endpoint: EndOfConnection) -> None:
-        """Drop what is kept of a connection that is over at this end."""
+        """Drop what the log keeps of a connection that has ended at this endpoint."""
         self._rest.pop(endpoint, None)
         if not endpoint.is_client:
             self._pending.pop(endpoint.connection_name, None)

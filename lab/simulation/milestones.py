@@ -30,7 +30,7 @@ _MILESTONES_OF_MEMBERS: Final = {
 
 
 class Milestones:
-    """Follows the members and groups of a simulation, and calls `reach` with each milestone."""
+    """Finds the milestones of a run in changes of members and in stored records, and calls `reach` with each."""
 
     def __init__(self, world: World, reach: Callable[[str], None]) -> None:
         self._world = world
@@ -50,7 +50,8 @@ class Milestones:
     # Members
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
-        """Report the milestones of a member's change."""
+        """Call `reach` with the milestones of a change of a member, such as that it has joined or is assigned
+        partitions."""
         if isinstance(change, ConsumerError):
             return
         match change:
@@ -76,7 +77,7 @@ class Milestones:
     # Groups
 
     def on_stored(self, records: Sequence[NewRecord]) -> None:
-        """Report the milestones of stored records and of the groups that they change."""
+        """Apply stored records to their groups, and call `reach` with the milestones that the groups have passed."""
         for record in records:
             if record.group is None:
                 continue
@@ -97,7 +98,7 @@ class Milestones:
                 self._compare(group)
 
     def _compare(self, group: Group) -> None:
-        """Report the milestones of what has changed in a group since it was last compared."""
+        """Call `reach` with a milestone for each change of a group since the last comparison, such as a new state."""
         state, generation_id = self._phases.get(group.group_id, (None, 0))
         self._phases[group.group_id] = group.state, group.generation_id
         self._compare_leader(group)
@@ -108,7 +109,7 @@ class Milestones:
             self._reach(f"{who} is {group.state}")
 
     def _compare_leader(self, group: Group) -> None:
-        """Report a newly elected leader.
+        """Call `reach` with a milestone if a group has elected another leader.
 
         A leader id that changes within a Stable generation belongs to a static leader that has restarted: it is not
         new.

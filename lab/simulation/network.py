@@ -23,10 +23,10 @@ class ConnectionInterceptor(Protocol):
     """Observes the bytes of every connection, and may break a connection when bytes arrive."""
 
     def on_sent(self, endpoint: "Endpoint", data: bytes) -> None:
-        """Follow bytes that were written at this endpoint."""
+        """Take bytes that a program has written at this endpoint, before they are on their way."""
 
     def on_received(self, endpoint: "Endpoint", data: bytes) -> bool:
-        """Follow bytes that arrive at this endpoint.
+        """Take bytes that have arrived at this endpoint, before the program there gets them.
 
         Returns True if the interceptor has broken the connection: the bytes are then lost.
         """
@@ -44,14 +44,15 @@ class Link:
         self._waiting: deque[tuple[float, Callable[[], None]]] = deque()
 
     def send(self, deliver: Callable[[], None], delay_s: float) -> None:
-        """Call `deliver` after a delay. On a cut link the delay begins when the link is open again."""
+        """Call `deliver`, which hands bytes over at the other end, after a delay; on a cut link, after it is open
+        again."""
         if self.is_open:
             self._loop.call_later(delay_s, deliver)
         else:
             self._waiting.append((delay_s, deliver))
 
     def set_open(self, is_open: bool) -> None:
-        """Cut or restore the link."""
+        """Open the link, so that waiting bytes are sent, or cut it."""
         self.is_open = is_open
         while self._waiting and self.is_open:
             delay_s, deliver = self._waiting.popleft()
@@ -136,7 +137,7 @@ class Endpoint(asyncio.Transport):
     # For the network
 
     def receive(self, data: bytes, chunk: Chunk | None = None) -> None:
-        """Take a chunk of bytes that has arrived from the peer."""
+        """Hand bytes that have arrived from the peer to the program at this endpoint."""
         if self._vanished:
             self._note_lost(chunk)
             self._network.on_unknown_connection(self.peer)
@@ -153,12 +154,12 @@ class Endpoint(asyncio.Transport):
             self._unread.append((data, chunk))
 
     def close_from_peer(self, reason: str = "", chunk: Chunk | None = None) -> None:
-        """Take the news that the peer has closed the connection or, if a reason is given, has reset it."""
+        """End the connection at this endpoint: the peer has closed it or, if a reason is given, has reset it."""
         self._is_closing = True
         self._lose(ConnectionResetError(reason) if reason else None)
 
     def reset(self, why: str) -> None:
-        """Break the connection: both ends notice it, and bytes in flight are lost.
+        """Break the connection now: both ends see it, and bytes in flight are lost.
 
         `why` is recorded in the log of messages.
         """
@@ -183,7 +184,8 @@ class Endpoint(asyncio.Transport):
             self._network.loop.call_later(0, self._lose, None)
 
     def _send(self, deliver: Callable[[Any, Chunk | None], None], what: Any, *, is_message: bool = False) -> None:
-        """Queue bytes or an end for the peer: they arrive after their delay, and not before what was queued earlier."""
+        """Queue bytes, or the end of the stream, for the peer: they arrive after a delay, and in the order of
+        sending."""
         network = self._network
         delay_s = network.delay_s()
         chunk = None
@@ -205,7 +207,7 @@ class Endpoint(asyncio.Transport):
         self._link.send(self._arrive, 0.0)
 
     def _note_end(self, why: str) -> None:
-        """Keep the reason why the connection is over, unless an earlier one is kept."""
+        """Keep `why` as the reason for the end of the connection, unless there is an earlier one."""
         for each in (self, self.peer):
             each._end = each._end or why
 
@@ -379,7 +381,8 @@ class SimulatedNetwork:
             self._unnoticed.setdefault(endpoint.peer_host, []).append(endpoint)
 
     def remove(self, endpoint: Endpoint, protocol: asyncio.Protocol | None) -> None:
-        """Remove an endpoint whose connection is over."""
+        """Forget an endpoint whose connection has ended; if it was a broker's, `on_connection_lost` gets its protocol
+        object."""
         self._endpoints.pop(endpoint, None)
         if self.messages is not None:
             self.messages.forget(endpoint)

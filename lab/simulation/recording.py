@@ -31,7 +31,8 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 class RunRecording:
-    """The recording of one run. `now_ms` is the brokers' clock."""
+    """Writes what the exchanges, the network and the members of one run show into its store. `now_ms` is the brokers'
+    clock."""
 
     def __init__(self, disk: SimulatedDisk, open_store: StoreOpener, now_ms: Callable[[], int]) -> None:
         self.recorder = Recorder(now_ms)
@@ -52,7 +53,7 @@ class RunRecording:
         self._writer.start()
 
     def message_log(self, loop_s: Callable[[], float], network: NetworkPlan) -> MessageLog:
-        """A log of the messages on the network."""
+        """Make the log of lost and delayed messages on the network; `loop_s` is the time of the run in seconds."""
         longest_ms = network.latency_ms + network.jitter_ms
         return MessageLog(loop_s, self._now_ms, lambda: self.position, longest_ms=longest_ms, take=self._take_message)
 
@@ -74,7 +75,7 @@ class RunRecording:
         self._observed.append(ViewObserved(self._now_ms(), self.position, name, group, member_id, listed))
 
     def on_read_again(self, name: str, group: str, partition: TopicPartition, offset: int) -> None:
-        """A member has processed a record that its group had processed before."""
+        """Record that a member has processed a record which its group had processed before."""
         at_ms, last = self._now_ms(), self._observed[-1] if self._observed else None
         read = ReadAgainObserved(
             at_ms, self.position, name, group, partition.topic, partition.partition, offset, count=1

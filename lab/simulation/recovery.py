@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Final
 
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState, every_partition
-from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.runtime.deadlines import next_deadline
 from regroup.lab.simulation.members import LabMember
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.world import World
@@ -25,7 +25,8 @@ async def end_faults(world: World) -> None:
     world.disk.latency_ms = world.plan.disk_latency_ms
     for name, member in world.members.by_name.items():
         faults = [parse_fault(text) for text in world.plan.members[name].faults]
-        if member.is_zombie or any(fault.kind.is_lasting for fault in faults):
+        is_stuck = name in world.members.without_assignment
+        if member.is_zombie or is_stuck or any(fault.kind.is_lasting for fault in faults):
             world.members.inject_fault(name, MemberFaultKind.CRASH)
     with suppress(TimeoutError):  # `recovery_obstacle` then reports that the brokers are down
         async with asyncio.timeout(world.plan.recovery_timeout_ms / 1000):
@@ -73,7 +74,10 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
 def _missing_of_consumer_protocol(
     world: World, group_id: str, group: ConsumerGroup, running: Mapping[str, LabMember]
 ) -> str | None:
-    """Every running member has to own its share of the target, and these have to be all subscribed partitions."""
+    """Describe what a group of the consumer protocol lacks to have recovered; None if it lacks nothing.
+
+    Every running member has to own its share of the target, and the shares have to be all subscribed partitions.
+    """
     if group.state is not ConsumerGroupState.STABLE:
         return f"group {group_id} is {group.state}"
     if len(group.members) != len(running):

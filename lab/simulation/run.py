@@ -23,13 +23,14 @@ from regroup.lab.simulation.expectation_checks import CHECK_INTERVAL_S, check_ex
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT, end_faults, recovery_obstacle
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
-from regroup.lab.simulation.virtual_clock import LoopLivelock, VirtualLoop, run_in_virtual_time
+from regroup.lab.simulation.virtual_clock import LoopLivelock, TooManyCallbacks, VirtualLoop, run_in_virtual_time
 from regroup.lab.simulation.world import World
 from regroup.storage.records import Record
 
 __all__ = ["RunOutcome", "play"]
 
 TIME_ADVANCES: Final = "Virtual time advances: nothing is due again and again at the same instant."
+NO_REBALANCE_STORM: Final = "No run is a rebalance storm: its work has an end."
 NO_UNEXPECTED_EXCEPTION: Final = "No request, timer or task ends in an unexpected exception."
 
 
@@ -70,13 +71,15 @@ def play(
     timeline: Timeline | None = None,
     record: bool = False,
     max_callbacks: int | None = None,
+    reports_storms: bool = False,
 ) -> RunOutcome:
     """Run a plan to its end, in this thread and in virtual time.
 
     Without `check_invariants` only expectations and recovery are checked. `open_store` opens the store to write to;
     without it the store is in memory. `timeline` gets what happens. With `record` the store also gets the exchanges,
     what the network did to them, and what members believed they owned; the events stay the same. `max_callbacks` bounds
-    the work of the run: TooManyCallbacks ends one whose event loop calls more. Raises InvalidSetting or ValueError for
+    the work of the run: TooManyCallbacks ends one whose event loop calls more, or with `reports_storms` a violation of
+    `NO_REBALANCE_STORM`. Raises InvalidSetting or ValueError for
     a plan that cannot be played, StoreError if the store cannot be opened at the start.
     """
     loop = VirtualLoop(max_callbacks)
@@ -94,12 +97,17 @@ def play(
     try:
         run_in_virtual_time(main(), loop)
     except LoopLivelock as error:
-        return runs[0].abort(str(error))
+        return runs[0].abort(TIME_ADVANCES, str(error))
+    except TooManyCallbacks as error:
+        if not reports_storms:
+            raise
+        return runs[0].abort(NO_REBALANCE_STORM, f"{runs[0].milestones.generation_count} generations, {error}")
     return outcomes[0]
 
 
 class SimulationRun:
-    """One run: the schedule of its steps, the recovery and the end. It is the observer of its world."""
+    """One run of a plan: it carries out the steps, waits for recovery and makes the verdict. It is the observer of its
+    world."""
 
     def __init__(
         self,
@@ -124,7 +132,8 @@ class SimulationRun:
         """Steps whose time or milestone came when the faults were over."""
 
     async def play(self) -> RunOutcome:
-        """Start everything, carry out the steps, end the faults, wait for recovery."""
+        """Start brokers and members, carry out the steps of the plan, end its faults, and wait until the groups have
+        recovered."""
         world = self.world
         await world.brokers.start()
         await self._create_topics()
@@ -173,7 +182,7 @@ class SimulationRun:
         records = await world.brokers.records()
         verdict = world.checker.finish(records) if world.checker else RunVerdict()
         ended_ms = world.now_ms
-        for task in world.tasks:
+        for task in (*world.tasks, *world.background):
             task.cancel()
         await world.members.close()
         await world.brokers.close()
@@ -192,9 +201,12 @@ class SimulationRun:
             tuple(sorted(missed, key=lambda planned: order[planned])),
         )
 
-    def abort(self, reason: str) -> RunOutcome:
-        """The outcome of a run that ends early because its virtual time does not advance any more."""
-        self.world.report_violation(TIME_ADVANCES, reason)
+    def abort(self, sentence: str, reason: str) -> RunOutcome:
+        """Make the outcome of a run that ends early, with this sentence as a violation and the reason as its detail.
+
+        Its time does not advance any more, or its work has no end.
+        """
+        self.world.report_violation(sentence, reason)
         verdict = RunVerdict().with_violations(self.world.violations)
         return RunOutcome(self.plan, verdict, (), self.world.now_ms, recovered=False)
 
@@ -221,7 +233,7 @@ class SimulationRun:
     # WorldObserver
 
     def reach_milestone(self, milestone: str) -> None:
-        """Carry out the steps that wait for this milestone; each waits for its first occurrence."""
+        """Carry out the steps of the plan that wait for this milestone, unless it was reached before."""
         for planned in self._waiting.pop(milestone, ()):
             if planned.trigger.delay_ms:
                 self.world.loop.call_later(planned.trigger.delay_ms / 1000, self._carry_out, planned)

@@ -78,7 +78,7 @@ class VirtualHandle(asyncio.TimerHandle):
         return f"<VirtualHandle at {self._when_s} s of {self._call!r}>"
 
     def run(self) -> None:
-        """Call the callback, unless it was cancelled.
+        """Call the callback of this handle, unless it was cancelled.
 
         As in asyncio, an exception goes to the loop's exception handler.
         """

@@ -17,7 +17,8 @@ from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.recording import RunRecording
 from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineItem
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
-from regroup.members.runtime.notes import MemberNote
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.apis.transaction_lists import compile_pattern
 from regroup.server.net.connection import Connection
@@ -34,7 +35,7 @@ def subscribed_topics(planned: MemberPlan, topics: Iterable[str]) -> Iterable[st
 
 
 class WorldObserver(Protocol):
-    """What is called with the events of a simulation, after its checker."""
+    """Gets the events of a simulation, after the checker has got them."""
 
     def reach_milestone(self, milestone: str) -> None:
         """Take a milestone that is reached: a request was sent, a response was received, or a member has stopped."""
@@ -68,6 +69,9 @@ class World:
         self.timeline = timeline
         self.tasks: dict[asyncio.Task[None], None] = {}
         """Running tasks of steps."""
+        self.background: set[asyncio.Task[None]] = set()
+        """Running tasks of steps for which the run does not wait."""
+        self._transactions = 0
         self.is_over = False
         self._observer = observer
         settings = CoordinatorSettings.from_texts({name: str(value) for name, value in plan.settings.items()})
@@ -96,6 +100,7 @@ class World:
             coordinator_factory=self.checker.make_coordinator if self.checker else GroupCoordinator,
             observers=[timeline.observer(lambda: self.now_ms)] if timeline else [],
             recorder=self.recording.recorder if self.recording else None,
+            release=plan.release,
         )
         self.members = SimulatedMembers(
             plan,
@@ -118,8 +123,13 @@ class World:
         """Milliseconds since the run began."""
         return round(self.loop.time() * 1000)
 
+    def next_transaction(self) -> int:
+        """Return the number of a transaction that begins: 1, 2, 3 …"""
+        self._transactions += 1
+        return self._transactions
+
     def spawn(self, act: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine that takes time, beside everything else. The run does not end before it has."""
+        """Run a coroutine in a task of its own. The run does not end before the task has."""
         task = self.loop.create_task(act)
         self.tasks[task] = None
         task.add_done_callback(lambda done: self.tasks.pop(done, None))
@@ -190,7 +200,7 @@ class World:
         self._observer.reach_milestone(f"{name} has stopped")
 
     def _record_view(self, name: str, *, is_over: bool) -> None:
-        """Record the partitions that the member counts as its own; none once its process is over."""
+        """Record the partitions that the member of this name now counts as its own; none if its process is over."""
         assert self.recording is not None
         consumer = self.members.by_name[name].consumer
         owned = () if is_over else consumer.assigned_partitions
@@ -206,6 +216,8 @@ class World:
     def _on_member_note(self, name: str, note: MemberNote) -> None:
         if self.checker:
             self.checker.fenced.on_note(name, note)
+            if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
+                self.checker.positions.on_zombie(name)
         self.note(MemberReport(name, note))
 
     def _on_connection_lost(self, protocol: asyncio.Protocol) -> None:

@@ -49,7 +49,8 @@ MIGRATION_KEEPS_MEMBERS: Final = "A group that changes its protocol keeps every 
 
 @dataclass(slots=True)
 class AnsweredMember:
-    """What responses have answered a member in its present life, which began with epoch 0."""
+    """The epochs and the assignment that heartbeat responses have given one member since it last joined with epoch
+    0."""
 
     epochs: list[int] = field(default_factory=list)
     """The epochs of the responses in their order, each once."""
@@ -64,13 +65,14 @@ class AnsweredMember:
 
     @property
     def held(self) -> frozenset[Partition]:
-        """What it is assigned, and what it has yet to give up."""
+        """The partitions that the member is assigned, and those that it has yet to give up."""
         return frozenset(self.since)
 
 
 @dataclass(slots=True)
 class KnownGroup:
-    """One group: its members as responses have described them, and what the stored events add up to."""
+    """One group: its members as the responses to them have described them, and the group as the stored events give
+    it."""
 
     members: dict[str, AnsweredMember] = field(default_factory=dict)
     stored: StoredGroup = field(default_factory=StoredGroup)
@@ -91,22 +93,22 @@ class KnownGroup:
     """The topics of the cluster at the last heartbeat that was accepted."""
 
     def topics_are_known(self, topics: TopicsImage) -> bool:
-        """Whether the topics have not changed since the last heartbeat that was accepted."""
+        """Whether the cluster's topics are the same as at the last heartbeat of this group that was accepted."""
         return topics is self.topics or topics.by_name == self.topics.by_name
 
     def other_holders(self, member_id: str, partition: Partition) -> Iterator[str]:
-        """The other members that hold a partition."""
+        """The ids of the members, except `member_id`, that are assigned the partition or have yet to give it up."""
         return (each for each, member in self.members.items() if each != member_id and partition in member.since)
 
 
 class ConsumerGroups:
-    """All groups of a run."""
+    """All groups of a run, with what responses and stored events have said of each; made when first asked for."""
 
     def __init__(self) -> None:
         self._groups: dict[str, KnownGroup] = {}
 
     def group(self, group_id: str) -> KnownGroup:
-        """The group of this id, which may have no members."""
+        """The group of this id; one that is not known yet is added without members."""
         if (group := self._groups.get(group_id)) is None:  # each response asks for it: none is made to be thrown away
             group = self._groups[group_id] = KnownGroup()
         return group
@@ -116,13 +118,19 @@ class ConsumerGroups:
         return tuple(self._groups)
 
     def on_stored(self, record: NewRecord, position: int) -> None:
-        """Keep a stored event until a response rests on it."""
+        """Queue a stored event of a group. `begin` and `proceed` apply it when a response that depends on it is
+        checked."""
         if record.group is not None and record.type in RELEVANT_TYPES:
             event = decode_event(record.stored_at(position))
             self.group(record.group).queue.append((record.event_number, event))
 
     def begin(self, group_id: str, event_number: int, member_id: str) -> list[tuple[str, str]]:
-        """Go on to the state before a request of this member; returns the violations of the events until then."""
+        """Apply the queued events up to this number: the state in which the coordinator handled the request of a
+        member.
+
+        The member and the group epoch of that state are kept in `before` and `epoch_before`. Returns the violations of
+        the applied events, as `proceed` does.
+        """
         violations = self.proceed(group_id, event_number)
         group = self.group(group_id)
         member = group.stored.members.get(member_id)
@@ -130,8 +138,11 @@ class ConsumerGroups:
         return violations
 
     def proceed(self, group_id: str, event_number: int | None = None) -> list[tuple[str, str]]:
-        """Take account of the stored events up to this one, by default of all; later ones are newer than the response
-        to check. Returns the violations of these events: the sentence of each, and what was found."""
+        """Apply the queued events of a group up to this number, by default all; later ones are newer than the response
+        to check.
+
+        Returns the violations of these events: the sentence of each, and what was found.
+        """
         group, violations = self.group(group_id), []
         while group.queue and (event_number is None or group.queue[0][0] <= event_number):
             group.event_number, event = group.queue.popleft()
@@ -143,7 +154,10 @@ class ConsumerGroups:
         return violations
 
     def _end_lives(self, group: KnownGroup, event: Event) -> None:
-        """A member that was removed has no present life, and one that is away keeps what it is assigned."""
+        """Drop the members that an event removes, or all when the group ends or changes back to the classic protocol.
+
+        A static member that leaves for a while stays, with what it is assigned.
+        """
         match event:
             case MemberLeft(member_id=member_id) | MemberRemoved(member_id=member_id):
                 group.members.pop(member_id, None)
@@ -162,7 +176,8 @@ class ConsumerGroups:
                 group.members.clear()
 
     def on_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
-        """Follow a heartbeat that was accepted, as its response leaves."""
+        """Note the epoch and the assignment in the response to a heartbeat that was accepted, and what the member still
+        holds."""
         members = self.group(command.group_id).members
         if command.member_epoch < 0:
             return
@@ -180,19 +195,24 @@ class ConsumerGroups:
         self.group(command.group_id).topics = command.topics
 
     def on_late_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
-        """Follow a heartbeat whose response leaves after later ones, unless its member is gone or away by now."""
+        """Note the response to a heartbeat as `on_heartbeat` does, where later heartbeats were answered first.
+
+        Nothing is noted if the member was removed meanwhile, or has left as a static member.
+        """
         stored = self.group(command.group_id).stored.members.get(response.member_id)
         if stored is not None and stored.epoch != AWAY_EPOCH:
             self.on_heartbeat(command, response)
 
     def on_classic_response(self, group_id: str, member_id: str) -> None:
-        """Follow a request of a member of the classic protocol that was accepted."""
+        """Note that a request of this member of the classic protocol was accepted, so that a migration must keep the
+        member."""
         if member_id:
             self.group(group_id).classic_members[member_id] = None
 
 
 def _members_lost_by(event: Event, group: KnownGroup) -> list[str]:
-    """The members of a group that are not among those of the event with which it changes its protocol."""
+    """The ids of the members that a group loses with an event by which it changes its protocol; none for other
+    events."""
     match event:
         case GroupUpgraded(profiles=profiles):
             return [each for each in group.classic_members if each not in profiles]

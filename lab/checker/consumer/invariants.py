@@ -4,20 +4,22 @@ They judge a response before it leaves, by what earlier responses have answered 
 (`ConsumerGroups`).
 """
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.consumer import rules
+from regroup.lab.checker.consumer.classic_members import (
+    CLASSIC_MEMBER_INVARIANTS,
+    a_classic_member_gets_the_error_of_the_rules,
+)
 from regroup.lab.checker.consumer.groups import AnsweredMember, ConsumerGroups, assignment_of
+from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
 from regroup.lab.checker.consumer.stored_group import Partition, flat
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
-
-ConsumerInvariant: TypeAlias = Callable[[ConsumerGroups, ObservedExchange, CoordinatorSettings], str | None]
 
 FENCING_ERRORS: Final = (
     ErrorCode.FENCED_MEMBER_EPOCH,
@@ -176,7 +178,7 @@ def a_heartbeat_gets_the_error_of_the_rules(
     if not isinstance(command, ConsumerGroupHeartbeat) or (before.consumer is None and before.state not in NO_MEMBERS):
         return None  # whether a classic group may be upgraded is another matter
     stored = groups.group(exchange.group_id).stored
-    return _unlike(rules.heartbeat_error(stored, command, settings.group_consumer_max_size), exchange)
+    return unlike(rules.heartbeat_error(stored, command, settings.group_consumer_max_size), exchange)
 
 
 def a_commit_gets_the_error_of_the_rules(
@@ -190,27 +192,17 @@ def a_commit_gets_the_error_of_the_rules(
     if not group.is_consumer:
         return None
     if isinstance(command, c.OffsetCommit | c.TxnOffsetCommit):
-        return _unlike(rules.commit_error(group, command), exchange)
+        return unlike(rules.commit_error(group, command), exchange)
     if isinstance(command, c.OffsetFetch):
-        return _unlike(rules.fetch_error(group, command), exchange)
+        return unlike(rules.fetch_error(group, command), exchange)
     return None
-
-
-def a_classic_member_gets_the_error_of_the_rules(
-    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
-) -> str | None:
-    """A member of the classic protocol is asked to join again, or refused, as the stored group requires."""
-    command, group = exchange.command, groups.group(exchange.group_id).stored
-    if not group.is_consumer or not isinstance(command, c.Heartbeat | c.SyncGroup):
-        return None
-    return _unlike(rules.classic_error(group, command), exchange)
 
 
 def a_fenced_request_changes_nothing(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
     """A request that is refused because of its member id or its epoch changes nothing in the group."""
-    if exchange.error_code not in FENCING_ERRORS or exchange.after is exchange.before or _waits_for_log(exchange):
+    if exchange.error_code not in FENCING_ERRORS or exchange.after is exchange.before or waits_for_log(exchange):
         return None
     before, after = exchange.before.event_number, exchange.after.event_number
     return f"it had events {before + 1} to {after}" if after != before else None
@@ -246,18 +238,6 @@ def _epoch(exchange: ObservedExchange) -> int:
     return command.member_epoch
 
 
-def _unlike(expected: ErrorCode, exchange: ObservedExchange) -> str | None:
-    """The error of the response, if the rules have another one and it follows from the group."""
-    if exchange.error_code == expected or exchange.error_code in rules.UNJUDGED or _waits_for_log(exchange):
-        return None
-    return f"the rules have {expected.name}"
-
-
-def _waits_for_log(exchange: ObservedExchange) -> bool:
-    """Whether Kafka's log has yet to commit something, and may undo or refuse it."""
-    return any(each.pending_appends for each in (exchange.before, exchange.after, exchange.decided_group))
-
-
 def _name(partition: Partition) -> str:
     return f"partition {partition[1]} of topic {partition[0]}"
 
@@ -279,15 +259,18 @@ HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_heartbeat_bumps_the_group_epoch_once,
 )
 """Invariants of heartbeats that are accepted, by the group after them."""
-COMMIT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (a_commit_names_a_present_epoch,)
+OTHER_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
+    a_commit_names_a_present_epoch,
+    *CLASSIC_MEMBER_INVARIANTS,
+)
 """Invariants of other requests that are accepted."""
 REFUSAL_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (a_fenced_request_changes_nothing,)
 """Invariants of requests that are refused."""
-CONSUMER_INVARIANTS: Final = (*RULE_INVARIANTS, *HEARTBEAT_INVARIANTS, *REFUSAL_INVARIANTS, *COMMIT_INVARIANTS)
+CONSUMER_INVARIANTS: Final = (*RULE_INVARIANTS, *HEARTBEAT_INVARIANTS, *REFUSAL_INVARIANTS, *OTHER_INVARIANTS)
 
 
 def invariants_of(is_heartbeat: bool, error_code: int) -> tuple[ConsumerInvariant, ...]:
-    """The invariants of a response to a heartbeat or another request, by the group after it."""
+    """The invariants that apply to a response: to a heartbeat or to another request, with this error code."""
     if error_code:
         return REFUSAL_INVARIANTS
-    return HEARTBEAT_INVARIANTS if is_heartbeat else COMMIT_INVARIANTS
+    return HEARTBEAT_INVARIANTS if is_heartbeat else OTHER_INVARIANTS

@@ -8,16 +8,18 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.consumer.groups import ConsumerGroups
-from regroup.lab.checker.consumer.invariants import RULE_INVARIANTS, ConsumerInvariant, invariants_of
+from regroup.lab.checker.consumer.invariants import RULE_INVARIANTS, invariants_of
+from regroup.lab.checker.consumer.judging import ConsumerInvariant
 from regroup.lab.checker.exchanges import ObservedExchange
 
 
 def violations_of_response(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> Iterator[tuple[str, str]]:
-    """Yield the sentence of each violated invariant and what was found, and take account of the response.
+    """Check a response to a member; yield the sentence of each violated invariant and what was found.
 
-    Responses of classic groups are followed too: their members must not be lost if the group changes its protocol.
+    What the response says is noted for later checks, also in classic groups: their members must not be lost if the
+    group changes its protocol.
     """
     command: Any = exchange.command
     group_id, kind = exchange.group_id, type(command)

@@ -3,20 +3,24 @@
     heartbeat_error(group.stored, command, max_size)       NONE if the heartbeat has to be accepted
     commit_error(group.stored, command)                    the error of the whole commit
     fetch_error(group.stored, command)                     the error of a request for committed offsets
-    classic_error(group.stored, command)                   the error of a Heartbeat or SyncGroup (members of the classic
-                                                           protocol)
+    classic_error(group.stored, command)                   the error of a Heartbeat or SyncGroup, and of a JoinGroup
+    join_error(group.stored, command, settings)            (members of the classic protocol)
 
 The group is what the stored events add up to (`StoredGroup`). The checks are in Kafka's order: the first that fails
 answers. What is wrong with a request whatever its group is like is not repeated here: `UNJUDGED`.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ReconciliationState
+from regroup.coordinator.group import MemberProfile
+from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
 from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
+from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscription
 from regroup.protocol.errors import ErrorCode as E
 
 UNJUDGED: Final = (
@@ -31,7 +35,11 @@ UNJUDGED: Final = (
 
 
 def heartbeat_error(group: StoredGroup, command: ConsumerGroupHeartbeat, max_size: int) -> E:
-    """The error of a heartbeat to a group that is of the consumer protocol, has no members, or does not exist."""
+    """The error that Kafka gives a heartbeat of the consumer protocol, NONE if it accepts it. `max_size` is the limit
+    of members.
+
+    The group is of the consumer protocol, has no members, or does not exist.
+    """
     epoch, member_id, instance_id = command.member_epoch, command.member_id, command.instance_id
     if not group.is_consumer:
         return E.NONE if epoch == 0 else E.GROUP_ID_NOT_FOUND
@@ -49,7 +57,8 @@ def heartbeat_error(group: StoredGroup, command: ConsumerGroupHeartbeat, max_siz
 
 
 def identity_error(group: StoredGroup, member_id: str, instance_id: str | None) -> E:
-    """Whether the member id is one of the group's, and with an instance id that of its static member."""
+    """The error for the member id and instance id of a request: NONE if the member with this id is in the group and,
+    where an instance id is given, is the static member that has it."""
     if instance_id is None:
         return E.NONE if member_id in group.members else E.UNKNOWN_MEMBER_ID
     holder = group.member_of_instance(instance_id)
@@ -59,8 +68,11 @@ def identity_error(group: StoredGroup, member_id: str, instance_id: str | None) 
 
 
 def epoch_error(member: StoredMember, command: ConsumerGroupHeartbeat) -> E:
-    """The present epoch is accepted, and the previous one from a member that reports what it owns, and owns no more
-    than it is assigned: it has lost a response."""
+    """The error for the epoch in a heartbeat of a member: NONE for the member's present epoch.
+
+    The previous epoch is accepted, too, from a member that has lost a response: one that lists what it owns, and owns
+    no more than it is assigned.
+    """
     if command.member_epoch == member.epoch:
         return E.NONE
     if command.member_epoch != member.previous_epoch or command.member_epoch > member.epoch or command.owned is None:
@@ -69,7 +81,10 @@ def epoch_error(member: StoredMember, command: ConsumerGroupHeartbeat) -> E:
 
 
 def commit_error(group: StoredGroup, command: c.OffsetCommit | c.TxnOffsetCommit) -> E:
-    """The error of a whole commit. Clients outside the group commit while it is Empty, and in transactions always."""
+    """The error of a commit as a whole, NONE if it is accepted.
+
+    Clients that are no members may commit while the group has no members, and in transactions always.
+    """
     is_transactional = isinstance(command, c.TxnOffsetCommit)
     if command.generation_id < 0:
         names_no_member = not command.member_id and command.group_instance_id is None
@@ -88,7 +103,10 @@ def commit_error(group: StoredGroup, command: c.OffsetCommit | c.TxnOffsetCommit
 
 
 def may_commit(member: StoredMember, epoch: int, partitions: Iterable[Partition]) -> bool:
-    """With its epoch a member commits any partition, with an older one those that it has had since (KIP-1251)."""
+    """Whether a member may commit these partitions with this epoch (KIP-1251).
+
+    With its present epoch it may commit any partition, with an older one those that it has held since that epoch.
+    """
     if epoch >= member.epoch:
         return epoch == member.epoch
     held = member.held
@@ -96,7 +114,10 @@ def may_commit(member: StoredMember, epoch: int, partitions: Iterable[Partition]
 
 
 def fetch_error(group: StoredGroup, command: c.OffsetFetch) -> E:
-    """A member fetches with its present epoch and no other; a client that names no member always may."""
+    """The error of an OffsetFetch with a member epoch, NONE if it is accepted.
+
+    A member has to name its present epoch; a client that names no member may always fetch.
+    """
     if command.member_id is None:
         return E.NONE
     member = group.members.get(command.member_id)
@@ -106,9 +127,10 @@ def fetch_error(group: StoredGroup, command: c.OffsetFetch) -> E:
 
 
 def classic_error(group: StoredGroup, command: c.Heartbeat | c.SyncGroup) -> E:
-    """The error of a member of the classic protocol: its generation is its epoch, and it joins again when it has to.
+    """The error of a Heartbeat or SyncGroup from a member of the classic protocol, whose generation id is its epoch.
 
-    A Heartbeat lets it join as soon as it has something to give up or to get; SyncGroup only if the target is newer.
+    A Heartbeat gets REBALANCE_IN_PROGRESS as soon as the member has to give partitions up or can get some; SyncGroup
+    only if the target assignment is newer than the member's epoch.
     """
     refused = identity_error(group, command.member_id, command.group_instance_id)
     member = group.members.get(command.member_id)
@@ -118,6 +140,8 @@ def classic_error(group: StoredGroup, command: c.Heartbeat | c.SyncGroup) -> E:
         return E.ILLEGAL_GENERATION
     revokes = member.state is ReconciliationState.UNREVOKED_PARTITIONS
     if isinstance(command, c.SyncGroup):
+        if names_another_protocol(member, command):
+            return E.INCONSISTENT_GROUP_PROTOCOL
         return E.REBALANCE_IN_PROGRESS if group.target_epoch > member.epoch and not revokes else E.NONE
     waits = member.state is ReconciliationState.UNRELEASED_PARTITIONS
     missing = group.targets.get(command.member_id, frozenset()) - member.assigned.keys()
@@ -126,6 +150,71 @@ def classic_error(group: StoredGroup, command: c.Heartbeat | c.SyncGroup) -> E:
     return E.REBALANCE_IN_PROGRESS if joins else E.NONE
 
 
+def names_another_protocol(member: StoredMember, command: c.SyncGroup) -> bool:
+    """Whether a SyncGroup names another type than `consumer`, or another assignor than the first that was offered."""
+    offered = member.profile.classic.supported_protocols if member.profile.classic else ()
+    return command.protocol_type not in (None, "consumer") or (
+        bool(offered) and command.protocol_name not in (None, offered[0].name)
+    )
+
+
+def join_error(group: StoredGroup, command: c.JoinGroup, settings: CoordinatorSettings) -> E:
+    """The error of a JoinGroup to a group of the consumer protocol or without members, NONE if it is accepted.
+
+    A group without members becomes a classic one with it, and knows no member id. In another group a dynamic member may
+    choose an id of its own.
+    """
+    profile, member_id = command.profile, command.member_id
+    instance_id = profile.instance_id
+    if not settings.group_min_session_timeout_ms <= profile.session_timeout_ms <= settings.group_max_session_timeout_ms:
+        return E.INVALID_SESSION_TIMEOUT
+    if not group.members:
+        return join_error_without_members(command)
+    if settings.group_consumer_migration_policy is MigrationPolicy.DISABLED:
+        return E.INCONSISTENT_GROUP_PROTOCOL
+    is_known = member_id in group.members or (
+        instance_id is not None and group.member_of_instance(instance_id) is not None
+    )
+    if not is_known and len(group.members) >= settings.group_consumer_max_size:
+        return E.GROUP_MAX_SIZE_REACHED
+    if command.protocol_type != "consumer" or not has_common_assignor(group, profile):
+        return E.INCONSISTENT_GROUP_PROTOCOL
+    if instance_id is None:
+        needs_id = not member_id and command.supports_member_id_required
+        error = E.MEMBER_ID_REQUIRED if needs_id else E.NONE
+    else:
+        error = identity_error(group, member_id, instance_id) if member_id else E.NONE
+    return error or (E.NONE if has_readable_subscription(profile) else E.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def join_error_without_members(command: c.JoinGroup) -> E:
+    """The error of a JoinGroup that makes a classic group of one that has no members."""
+    names = Counter(each.name for each in command.profile.supported_protocols)
+    if not command.protocol_type or 1 not in names.values():
+        return E.INCONSISTENT_GROUP_PROTOCOL
+    if command.member_id:
+        return E.UNKNOWN_MEMBER_ID
+    needs_id = command.profile.instance_id is None and command.supports_member_id_required
+    return E.MEMBER_ID_REQUIRED if needs_id else E.NONE
+
+
+def has_common_assignor(group: StoredGroup, profile: MemberProfile) -> bool:
+    """Whether there is an assignor that this member and each classic member of the group list exactly once."""
+    lists = [profile.supported_protocols]
+    lists += [each.profile.classic.supported_protocols for each in group.members.values() if each.profile.classic]
+    names = [Counter(each.name for each in offered) for offered in lists]
+    return any(all(each[name] == 1 for each in names) for name in names[0])
+
+
+def has_readable_subscription(profile: MemberProfile) -> bool:
+    try:
+        decode_subscription(profile.supported_protocols[0].metadata)
+    except MalformedConsumerProtocol:
+        return False
+    return True
+
+
 def stale_error(member: StoredMember) -> E:
-    """The error of another epoch than the member's; a member of the classic protocol has a generation instead."""
+    """The error for a request whose epoch is not the member's: ILLEGAL_GENERATION for a member of the classic protocol,
+    otherwise STALE_MEMBER_EPOCH."""
     return E.ILLEGAL_GENERATION if member.is_classic else E.STALE_MEMBER_EPOCH

@@ -31,7 +31,7 @@ def what_a_step_keeps_was_in_its_target(group: StoredGroup, event: Event) -> str
 
 
 def _without_topics_that_are_gone(before: StoredMember, kept: frozenset[Partition]) -> frozenset[Partition]:
-    """What the member had, without the topics of which it keeps nothing."""
+    """The partitions that a member was assigned, without those of topics of which it keeps no partition."""
     topic_ids = {topic_id for topic_id, _ in kept}
     return frozenset(each for each in before.assigned if each[0] in topic_ids)
 
@@ -122,7 +122,10 @@ _JUDGED: Final = (ce.MemberReconciled, ce.GroupEpochBumped, ce.TargetAssigned)
 
 
 def step_violations(group: StoredGroup, event: Event) -> list[tuple[str, str]]:
-    """The sentence of each invariant that an event violates, and what was found; `group` is the one before it."""
+    """Check one stored event of a group of the consumer protocol; `group` is the group before the event.
+
+    Returns the sentence of each invariant that the event violates, and what was found.
+    """
     if not isinstance(event, _JUDGED):
         return []
     found = ((each, each(group, event)) for each in STEP_INVARIANTS)

@@ -30,7 +30,8 @@ Partition: TypeAlias = tuple[str, int]
 
 @dataclass(slots=True)
 class StoredMember:
-    """One member of a group of the consumer protocol, of either protocol."""
+    """One member of a group of the consumer protocol. The member itself may use the consumer or the classic
+    protocol."""
 
     profile: ConsumerProfile
     epoch: int = 0
@@ -45,7 +46,7 @@ class StoredMember:
 
     @property
     def held(self) -> dict[Partition, int]:
-        """What it is assigned, and what it has yet to give up."""
+        """The partitions that the member is assigned, and those that it has yet to give up, each with its epoch."""
         return self.pending | self.assigned
 
     @property
@@ -55,7 +56,10 @@ class StoredMember:
 
 @dataclass(slots=True)
 class StoredGroup:
-    """The epochs, the target and the members of one group. A group without them is classic, or does not exist."""
+    """The epochs, the target assignment and the members of one group of the consumer protocol.
+
+    With `is_consumer` False the group is a classic one, or does not exist.
+    """
 
     is_consumer: bool = False
     group_epoch: int = FIRST_GROUP_EPOCH
@@ -140,13 +144,13 @@ class StoredGroup:
         member.revokes_since_ms = event.at_ms if member.pending and not member.is_classic else 0
 
     def _replace(self, member_id: str, replaced: str) -> None:
-        """The new process has what the former one had, and begins at epoch 0."""
+        """Give the member `member_id`, a new process of a static member, what `replaced` had; its epochs begin at 0."""
         member, share = self.members.pop(replaced), self.targets.pop(replaced, frozenset())
         member.epoch = member.previous_epoch = member.revokes_since_ms = 0
         self.members[member_id], self.targets[member_id] = member, share
 
     def differences(self, other: ConsumerGroup | None) -> Iterator[str]:
-        """What the product's own fold of the same events has otherwise; `other` is its result."""
+        """Compare this group with `other`, which the product has folded from the same events; yield what differs."""
         if other is None or not self.is_consumer:
             if (other is not None) != self.is_consumer:
                 yield "the kind of the group"
@@ -171,10 +175,10 @@ class StoredGroup:
 
 
 def flat(partitions: Mapping[str, Any]) -> frozenset[Partition]:
-    """Partitions by topic id as one set."""
+    """Partition indexes by topic id as one set of pairs of topic id and index."""
     return frozenset((topic_id, index) for topic_id, indexes in partitions.items() for index in indexes)
 
 
 def flat_epochs(partitions: Mapping[str, Mapping[int, int]]) -> dict[Partition, int]:
-    """The assignment epoch of each partition, without the nesting by topic."""
+    """The assignment epoch of each partition, by pairs of topic id and index in place of nested mappings."""
     return {(topic_id, index): epoch for topic_id, epochs in partitions.items() for index, epoch in epochs.items()}

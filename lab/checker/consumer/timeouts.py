@@ -9,13 +9,16 @@ from regroup.lab.checker.exchanges import ObservedExchange
 
 
 class RevocationTimeouts:
-    """Tracks since when members have the partitions that they are to give up, by the run's clock."""
+    """Since when each member of the consumer protocol has had partitions to give up, by the clock of the run."""
 
     def __init__(self) -> None:
         self._since_ms: dict[tuple[str, MemberId], int] = {}
 
     def on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
-        """Note members that were asked to give up partitions, or others than before; a load begins all anew."""
+        """Start the time again of each member that a command has asked to give up partitions, or others than before.
+
+        After a load it starts again for every member that has partitions to give up.
+        """
         before, after = exchange.before.consumer, exchange.after.consumer
         if after is None or (before is after and not isinstance(exchange.command, c.LoadGroup)):
             return
@@ -26,7 +29,10 @@ class RevocationTimeouts:
                 self._since_ms[exchange.group_id, member_id] = now_ms
 
     def overdue(self, group: Group, now_ms: int, slack_ms: int) -> Iterator[str]:
-        """Describe each member that should have given up its partitions by now, or been removed."""
+        """Describe each member of a group that should have given up its partitions or been removed by now.
+
+        The limit is the member's rebalance timeout; `slack_ms` is how late a timer may be.
+        """
         for member_id, member in group.consumer.members.items() if group.consumer else ():
             since_ms = self._since_ms.get((group.group_id, member_id), now_ms)
             if _revokes(member) and now_ms - since_ms > member.profile.rebalance_timeout_ms + slack_ms:
@@ -39,7 +45,10 @@ def _revokes(member: ConsumerMember) -> bool:
 
 
 def _has_stepped(before: ConsumerMember, after: ConsumerMember) -> bool:
-    """Whether there is a step between the two. A heartbeat that changes nothing does not prolong the timeout."""
+    """Whether a member's assignment, partitions to give up or protocol differ between two states of the group.
+
+    A heartbeat that changes none of these does not prolong the rebalance timeout.
+    """
     return (
         before.is_classic != after.is_classic
         or (before.assigned, before.pending_revocation) != (after.assigned, after.pending_revocation)
@@ -47,9 +56,10 @@ def _has_stepped(before: ConsumerMember, after: ConsumerMember) -> bool:
 
 
 def session_timeouts_ms(group: Group, session_timeout_ms: int) -> Iterator[tuple[MemberId, tuple[int, ...]]]:
-    """Each member of a group of the consumer protocol with the session timeouts that it may have.
+    """Yield each member of a group of the consumer protocol with the session timeouts that may apply to it.
 
-    A member of the classic protocol has its own one, and after a load that of the broker.
+    `session_timeout_ms` is that of the broker. A member of the classic protocol may also have the one from its
+    JoinGroup.
     """
     for member_id, member in group.consumer.members.items() if group.consumer else ():
         classic = member.profile.classic
@@ -57,7 +67,10 @@ def session_timeouts_ms(group: Group, session_timeout_ms: int) -> Iterator[tuple
 
 
 def early_expiry(exchange: ObservedExchange, last_seen_ms: int | None, session_timeout_ms: int) -> str | None:
-    """What is wrong with the removal of a member whose session has expired: it was seen within its session timeout."""
+    """Check the removal of a member whose session has expired; None if it came after the whole session timeout.
+
+    Otherwise returns how long ago the member was seen. `last_seen_ms` is by the coordinator's clock; None if not known.
+    """
     command = exchange.command
     assert isinstance(command, c.DeadlinePassed)
     found = dict(session_timeouts_ms(exchange.before, session_timeout_ms))
@@ -68,9 +81,9 @@ def early_expiry(exchange: ObservedExchange, last_seen_ms: int | None, session_t
 
 
 def early_revocation_timeout(exchange: ObservedExchange, revokes_since_ms: int) -> str | None:
-    """What is wrong with the removal of a member that has not given up its partitions: its time was not over.
+    """Check the removal of a member that has not given up its partitions; None if its rebalance timeout was over.
 
-    `revokes_since_ms` is by the coordinator's clock; 0 if it is not known.
+    Otherwise returns what was found. `revokes_since_ms` is by the coordinator's clock; 0 if it is not known.
     """
     command, consumer = exchange.command, exchange.before.consumer
     assert isinstance(command, c.DeadlinePassed)

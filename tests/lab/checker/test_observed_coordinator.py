@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from regroup.coordinator.group import GroupState
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import DelayedLog
@@ -29,7 +30,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.protocol.messages.group import HeartbeatResponse
 from regroup.storage.errors import StoreError
-from tests.lab.checker.checker_harness import CheckerHarness, assignment_of, run_ready
+from tests.lab.checker.checker_harness import GROUP, CheckerHarness, assignment_of, run_ready
 
 
 async def test_a_correct_group_has_no_violations() -> None:
@@ -136,7 +137,34 @@ async def test_a_held_sync_of_a_member_that_leaves_gets_no_response() -> None:
     assert harness.violated_sentences() == set()
 
 
+async def test_a_repeated_heartbeat_may_be_answered_before_a_commit_of_offsets_is_durable() -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    heartbeat = c.Heartbeat(group_id=GROUP, at_ms=harness.now(), member_id="anna", generation_id=1)
+    accept_again = harness.coordinator.heartbeat_revalidator(heartbeat)
+    harness.store.gate.clear()
+    committed = harness.commit_as("anna", 3)
+
+    assert (accept_again(), committed) == (True, [])
+    assert harness.violated_sentences() == set()
+
+
 # -- planted bugs
+
+
+async def test_a_repeated_heartbeat_that_is_answered_before_a_new_member_is_durable_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Group, "has_only_other_offsets_than", lambda self, other: True)
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    heartbeat = c.Heartbeat(group_id=GROUP, at_ms=harness.now(), member_id="anna", generation_id=1)
+    accept_again = harness.coordinator.heartbeat_revalidator(heartbeat)
+    harness.store.gate.clear()
+    harness.join("ben")
+
+    assert accept_again()
+    assert invariant_sentence(a_response_agrees_with_the_store) in harness.violated_sentences()
 
 
 async def test_a_response_before_its_event_is_durable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

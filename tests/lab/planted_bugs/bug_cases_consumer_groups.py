@@ -5,15 +5,17 @@ from typing import Any
 
 from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker import store_invariants as store
+from regroup.lab.checker.consumer import classic_members as classic
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer import steps
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
-from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING
-from regroup.lab.checker.member_invariants import ONLY_OWNED_PARTITIONS
+from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING
+from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.planted_bugs import consumer_group_offsets as offsets
 from regroup.lab.planted_bugs import consumer_group_timeouts as timeouts
 from regroup.lab.planted_bugs import consumer_groups as groups
+from regroup.lab.planted_bugs import mixed_groups as mixed
 from regroup.lab.planted_bugs.bug import PlantedBug
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
 from regroup.lab.simulation.run import play
@@ -124,3 +126,15 @@ found_by(timeouts.consumer_heartbeat_does_not_renew_the_session, c.an_active_ses
 found_by(timeouts.member_goes_on_with_what_it_gave_up, ONLY_OWNED_PARTITIONS, workload=WORKLOAD)
 found_by(timeouts.member_takes_new_partitions_only, RECOVERY_INVARIANT)
 found_by(timeouts.fenced_member_commits, FENCED_COMMITS_NOTHING, "at 9s: anna pauses for 14s", workload=WORKLOAD)
+found_by(mixed.classic_member_joins_at_its_former_epoch, classic.a_classic_member_joins_at_its_epoch, **CLASSIC)
+found_by(
+    mixed.classic_member_syncs_its_whole_target,
+    classic.a_classic_member_syncs_what_it_is_assigned,
+    anna=ANNA + SLOW,
+    second="carla joins",
+)
+found_by(
+    mixed.classic_member_is_let_in_without_an_id,
+    classic.a_classic_member_gets_the_error_of_the_rules,
+    "at 20s: carla joins",
+)

@@ -5,7 +5,8 @@ from typing import Any
 from regroup.assignors.interface import AssignorMember, ClusterMetadata
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs import members
-from regroup.members.consumer.effects import OutgoingRequest
+from regroup.members.consumer.effects import LeftGroup, OutgoingRequest
+from regroup.members.consumer.inputs import PollReturned
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
@@ -45,6 +46,19 @@ def a_partition_is_assigned() -> Any:
     fetcher._retry = object()  # a retry is scheduled already: there is no loop
     fetcher.add_partitions({FIRST: 10})
     return fetcher._positions
+
+
+@bug_case(members.member_starts_one_offset_too_early, expected={FIRST: 10}, with_bug={FIRST: 9})
+def a_partition_with_an_offset_is_assigned() -> Any:
+    return a_partition_is_assigned()
+
+
+@bug_case(members.member_ignores_its_poll_timeout, expected=True, with_bug=False)
+def an_application_does_not_poll() -> Any:
+    harness = MemberHarness(max_poll_interval_ms=20_000).reach_stable(FIRST)
+    harness.receive(PollReturned())
+    harness.pass_time(25_000)
+    return any(isinstance(each, LeftGroup) for each in harness.changes)
 
 
 @bug_case(members.member_commits_what_it_fetched, expected=[], with_bug=[{FIRST: 6}])

@@ -3,11 +3,11 @@
 import pytest
 
 from regroup.lab.planted_bugs.registry import BUGS, UnknownBug, bug_named
-from tests.lab.planted_bugs import bug_cases_join_sync, bug_cases_members, bug_cases_timeouts
+from tests.lab.planted_bugs import bug_cases_join_sync, bug_cases_members, bug_cases_phases, bug_cases_timeouts
 from tests.lab.planted_bugs.bug_cases import BUG_CASES, BugCase
 from tests.lab.planted_bugs.bug_cases_consumer_groups import CONSUMER_BUG_CASES
 
-MODULES_WITH_CASES = (bug_cases_join_sync, bug_cases_timeouts, bug_cases_members)
+MODULES_WITH_CASES = (bug_cases_join_sync, bug_cases_phases, bug_cases_timeouts, bug_cases_members)
 
 
 @pytest.mark.parametrize("case", BUG_CASES, ids=lambda case: case.bug.name)

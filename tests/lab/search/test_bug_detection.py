@@ -27,13 +27,15 @@ QUICK = (
     "replaced-process-is-not-fenced",
     "response-does-not-wait-for-the-disk",
     "step-keeps-one-partition-too-many",
+    "classic-member-joins-at-its-former-epoch",
+    "classic-member-syncs-its-whole-target",
 )
 """Found within a few seeds."""
 MAX_RUNS = 30
 """Enough to see that shrinking works; `regroup chaos bugs` allows more."""
 
 
-@pytest.mark.quick("[two-leaders]", "[response-does-not-wait-for-the-disk]")
+@pytest.mark.quick("[response-does-not-wait-for-the-disk]")
 @pytest.mark.parametrize("bug", QUICK)
 def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
     detection = detect_bug(bug, max_seeds=30, max_runs=0)

@@ -17,6 +17,7 @@ def test_findings_are_in_the_order_of_the_seeds_and_grouped_by_sentence() -> Non
     }
 
 
+@pytest.mark.slow
 def test_two_processes_find_the_same_in_the_same_order_as_one() -> None:
     assert hunt(range(1, 101), 2, fails_every_13th) == hunt(range(1, 101), 1, fails_every_13th)
 

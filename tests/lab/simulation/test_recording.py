@@ -33,7 +33,7 @@ def blocks(store: MemoryStore) -> list[ExchangeBlock]:
     return asyncio.run(read())
 
 
-@pytest.mark.quick("[power-fails]")
+@pytest.mark.quick("[coordinator-crashes-mid-rebalance]")
 @pytest.mark.parametrize("what", [*DISK_FAULTS, *range(1, 13)])
 def test_a_recorded_run_has_the_same_events_as_one_that_is_not(what: str | int) -> None:
     store = MemoryStore()
@@ -109,7 +109,7 @@ class Tally:
         "power-fails",
         "lost-syncgroup-response",
         "leader-crashes-between-join-and-sync",
-        2,
+        7,
         4,
         9,
     ],

@@ -3,13 +3,24 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
+from regroup.coordinator.group import MemberProfile
+from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.coordinator.topics import NO_TOPICS
-from regroup.lab.checker.consumer.rules import classic_error, commit_error, fetch_error, heartbeat_error
+from regroup.lab.checker.consumer.rules import (
+    classic_error,
+    commit_error,
+    fetch_error,
+    heartbeat_error,
+    join_error,
+)
 from regroup.lab.checker.consumer.stored_group import StoredGroup, StoredMember
+from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode as E
 
 CLASSIC = ClassicMetadata(session_timeout_ms=1, supported_protocols=())
@@ -157,3 +168,84 @@ def test_a_member_that_waits_joins_again_when_nothing_keeps_it_waiting() -> None
     assert classic_error(known, beat) is E.REBALANCE_IN_PROGRESS
     carla.state, carla.pending = ReconciliationState.UNREVOKED_PARTITIONS, {("t", 5): 2}
     assert classic_error(known, beat) is E.REBALANCE_IN_PROGRESS
+
+
+RANGE = SupportedProtocol("range", encode_subscription(Subscription(3, ("orders",))))
+STICKY = SupportedProtocol("sticky", RANGE.metadata)
+UNREADABLE = SupportedProtocol("range", b"?")
+
+
+def mixed_group() -> StoredGroup:
+    """As `group`; carla offers range."""
+    mixed = group()
+    mixed.members["carla"].profile = ConsumerProfile(
+        classic=ClassicMetadata(session_timeout_ms=1, supported_protocols=(RANGE,))
+    )
+    return mixed
+
+
+def join(
+    member_id: str = "",
+    *protocols: SupportedProtocol,
+    instance_id: str | None = None,
+    session_timeout_ms: int = 10_000,
+    protocol_type: str = "consumer",
+    **fields: Any,
+) -> c.JoinGroup:
+    profile = MemberProfile(
+        instance_id=instance_id,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=60_000,
+        supported_protocols=protocols or (RANGE,),
+    )
+    return c.JoinGroup(
+        group_id="g", at_ms=0, member_id=member_id, new_member_id="n", protocol_type=protocol_type, profile=profile,
+        **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (join("carla"), E.NONE),
+        (join("ben"), E.NONE),
+        (join(), E.MEMBER_ID_REQUIRED),
+        (join(supports_member_id_required=False), E.NONE),
+        (join(session_timeout_ms=1), E.INVALID_SESSION_TIMEOUT),
+        (join("ben", STICKY), E.INCONSISTENT_GROUP_PROTOCOL),
+        (join("ben", STICKY, RANGE), E.NONE),
+        (join("ben", RANGE, RANGE), E.INCONSISTENT_GROUP_PROTOCOL),
+        (join("carla", UNREADABLE), E.INCONSISTENT_GROUP_PROTOCOL),
+        (join("carla", protocol_type="connect"), E.INCONSISTENT_GROUP_PROTOCOL),
+        (join(instance_id="h-1"), E.NONE),
+        (join(instance_id="new-1"), E.NONE),
+        (join("henry", instance_id="h-1"), E.NONE),
+        (join("anna", instance_id="h-1"), E.FENCED_INSTANCE_ID),
+        (join("anna", instance_id="x-1"), E.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_the_error_of_a_join_group(command: c.JoinGroup, expected: E) -> None:
+    assert join_error(mixed_group(), command, CoordinatorSettings()) is expected
+
+
+def test_a_join_group_finds_the_group_full_or_migration_disabled() -> None:
+    full = CoordinatorSettings(group_consumer_max_size=4)
+    assert join_error(mixed_group(), join("ben"), full) is E.GROUP_MAX_SIZE_REACHED
+    assert join_error(mixed_group(), join(instance_id="h-1"), full) is E.NONE
+    disabled = CoordinatorSettings(group_consumer_migration_policy=MigrationPolicy.DISABLED)
+    assert join_error(mixed_group(), join("carla"), disabled) is E.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_group_without_members_knows_no_member_id() -> None:
+    empty = StoredGroup(is_consumer=True)
+    expected = {"": E.MEMBER_ID_REQUIRED, "carla": E.UNKNOWN_MEMBER_ID}
+    assert {each: join_error(empty, join(each), CoordinatorSettings()) for each in expected} == expected
+    assert join_error(empty, join(instance_id="x-1"), CoordinatorSettings()) is E.NONE
+    assert join_error(empty, join(protocol_type=""), CoordinatorSettings()) is E.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_sync_group_names_the_first_assignor_that_was_offered() -> None:
+    sync = c.SyncGroup(group_id="g", at_ms=0, member_id="carla", generation_id=5)
+    named = {None: E.NONE, "range": E.NONE, "sticky": E.INCONSISTENT_GROUP_PROTOCOL}
+    assert {each: classic_error(mixed_group(), replace(sync, protocol_name=each)) for each in named} == named
+    assert classic_error(mixed_group(), replace(sync, protocol_type="connect")) is E.INCONSISTENT_GROUP_PROTOCOL

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING, FencedMembers
+from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING, FencedMembers
 from regroup.members.runtime.notes import RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest

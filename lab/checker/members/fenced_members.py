@@ -1,4 +1,4 @@
-"""Members of the consumer protocol that have heard that they are fenced: they process and commit nothing any more.
+"""Members of the consumer protocol that have got a fencing error: they process and commit nothing any more.
 
 fenced = FencedMembers()
 fenced.on_note("ben", note, at_ms)                 # ben's process takes in the error of its heartbeat
@@ -10,7 +10,7 @@ fenced.on_new_life("ben")                          # ben has joined again, or it
 from dataclasses import dataclass
 from typing import Final
 
-from regroup.lab.checker.member_invariants import MemberViolation
+from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.runtime.notes import MemberNote, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
@@ -19,9 +19,9 @@ from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatReque
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 from regroup.protocol.messages.transactions import TxnOffsetCommitRequest
 
-FENCED_COMMITS_NOTHING: Final = "A member that has heard that it is fenced commits nothing before it has joined again."
+FENCED_COMMITS_NOTHING: Final = "A member that has got a fencing error commits nothing before it has joined again."
 FENCED_PROCESSES_NOTHING: Final = (
-    "A member that has heard that it is fenced processes nothing of what it owned but the batch that it has in hand."
+    "A member that has got a fencing error processes nothing of what it owned but the batch that it has in hand."
 )
 _HEARTBEAT: Final = ConsumerGroupHeartbeatRequest.__name__.removesuffix("Request")
 _FENCING: Final = frozenset(
@@ -32,36 +32,41 @@ _FENCING: Final = frozenset(
 
 @dataclass(slots=True)
 class _Fence:
-    """When a member has heard that it is fenced, and when it has completed the batch that it had taken before."""
+    """The fencing error that a member got, and when it completed the batch of records that it had taken before."""
 
     error: str
     batch_at_ms: int | None = None
 
 
 class FencedMembers:
-    """The fenced members of a run, by name."""
+    """The members of a run, by name, whose heartbeat was refused with a fencing error and which have not joined
+    again."""
 
     def __init__(self) -> None:
         self._fences: dict[str, _Fence] = {}
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Take a note of a member: it may be the refusal of its heartbeat."""
+        """Mark a member as fenced if its note reports that its heartbeat was refused with a fencing error."""
         if isinstance(note, RequestRefused) and note.api == _HEARTBEAT and note.error in _FENCING:
             self._fences.setdefault(name, _Fence(note.error))
 
     def on_new_life(self, name: str) -> None:
-        """The member has joined again, or its process has ended."""
+        """Mark a member as no longer fenced: it has joined again, or its process has ended."""
         self._fences.pop(name, None)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
-        """Check a request that a member sends."""
+        """Check a request that a member sends; returns a violation if it is a commit of a fenced member."""
         fence = self._fences.get(name)
         if fence is None or not isinstance(message, OffsetCommitRequest | TxnOffsetCommitRequest):
             return None
         return MemberViolation(FENCED_COMMITS_NOTHING, f"{name} commits after {fence.error}")
 
     def on_record(self, name: str, partition: TopicPartition, at_ms: int) -> MemberViolation | None:
-        """Check a record that a member has processed. The records of one batch are processed at the same time."""
+        """Check a record that a member has processed; returns a violation if the member is fenced.
+
+        A fenced member may complete the batch that it had taken before: the records that it processes at the first
+        time.
+        """
         fence = self._fences.get(name)
         if fence is None:
             return None

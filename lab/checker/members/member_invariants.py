@@ -25,8 +25,8 @@ from regroup.protocol.consumer.subscription import TopicPartition
 COOPERATIVE_PROTOCOL: Final = "cooperative-sticky"
 
 NO_TWO_READERS: Final = (
-    "A cooperative member never reads a partition that another still owns, unless the other was removed and does not "
-    "know it yet."
+    "A cooperative member never reads a partition that another still owns, unless the other was removed, or is static "
+    "and missed the join phase (KIP-345), and does not know it yet."
 )
 NEW_ID_OWNS_NOTHING: Final = (
     "A member that joins under a new member id has given up what it owned under the former one."
@@ -53,6 +53,9 @@ class ObservedMember:
     member_id: str = ""
     protocol_name: str = ""
     owned_partitions: dict[TopicPartition, None] = field(default_factory=dict)
+    generation_id: int = -1
+    doubtful_partitions: set[TopicPartition] = field(default_factory=set)
+    """Those that a leader with an unsound assignor has assigned to it."""
 
 
 class GroupLedger(RecordLedger):
@@ -73,9 +76,9 @@ class GroupLedger(RecordLedger):
             self._start_offsets[partition] = offset
 
     def record_committed(self, partition: TopicPartition, offset: int) -> None:
-        """Do nothing: the member's own view of a commit may be outdated.
+        """Do nothing with an offset that a member reports as committed: its view may be outdated.
 
-        `skipped_below` gets the stored offsets instead.
+        `skipped_below` gets the offsets that are stored.
         """
 
     def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
@@ -90,11 +93,12 @@ class GroupLedger(RecordLedger):
         return known is not None and offset > max(known.end, self._start_offsets.get(partition, 0))
 
     def ignore_below(self, partition: TopicPartition, offset: int) -> None:
-        """Do not expect records below this offset to be processed: the group's offset was set from outside."""
+        """Do not expect records below this offset to be processed: an administrator or a command-line tool has set the
+        offset."""
         self._ignored_below[partition] = max(offset, self._ignored_below.get(partition, 0))
 
     def remove_topic(self, topic: str) -> None:
-        """Forget a deleted topic: one of the same name starts with offset 0."""
+        """Drop all that is kept of a deleted topic: if one of the same name is created, its offsets begin at 0."""
         for table in (self._partitions, self._start_offsets, self._ignored_below):
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]
@@ -121,18 +125,27 @@ class GroupLedger(RecordLedger):
 
 
 class MemberLedger(RecordLedger):
-    """One member's view of its group's ledger. `on_record` gets the partition of every processed record."""
+    """The ledger of a group as one member writes it, which also reports what this member does.
 
-    def __init__(self, ledger: GroupLedger, on_record: Callable[[TopicPartition], None]) -> None:
+    `on_record` gets the partition and offset of every processed record, `on_start` those at which the member starts.
+    """
+
+    def __init__(
+        self,
+        ledger: GroupLedger,
+        on_record: Callable[[TopicPartition, int], None],
+        on_start: Callable[[TopicPartition, int], None] = lambda partition, offset: None,
+    ) -> None:
         super().__init__()
         self._ledger = ledger
-        self._on_record = on_record
+        self._on_record, self._on_start = on_record, on_start
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        self._on_start(partition, offset)
         self._ledger.start_partition(partition, offset)
 
     def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        self._on_record(partition)
+        self._on_record(partition, offset)
         return self._ledger.record_processed(partition, offset, produced_ms, now_ms)
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
@@ -143,12 +156,18 @@ class MemberLedger(RecordLedger):
 
 
 class MemberChecker:
-    """Checks all members of a run. `removed_members` are the member ids that a coordinator has removed."""
+    """Checks all members of a run.
 
-    def __init__(self, removed_members: Container[str]) -> None:
+    `removed_members` are the member ids that a coordinator has removed, `absent_members` those of static members that
+    have not joined the present generation: its leader knows what they owned when they last joined, and nothing newer.
+    """
+
+    def __init__(self, removed_members: Container[str], absent_members: Container[str] = frozenset()) -> None:
         self.by_name: dict[str, ObservedMember] = {}
         self.ledgers: dict[str, GroupLedger] = {}
-        self._removed_members = removed_members
+        self._removed_members, self._absent_members = removed_members, absent_members
+        self._unsound_generations: set[tuple[str, int]] = set()
+        """The group and generation ids that a member with an unsound assignor has led."""
         self._owners: dict[tuple[str, TopicPartition], dict[str, None]] = {}
         self._unowned_since_ms: dict[tuple[str, TopicPartition], int] = {}
         self._unowned_ms = 0
@@ -158,9 +177,10 @@ class MemberChecker:
     def add_member(
         self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
     ) -> None:
-        """Start to follow a member, or its new process if it took part before.
+        """Begin to check a member, or its new process if it took part before.
 
-        Only a well-behaved member is checked. If its assignor is not sound, owners are not checked where it leads.
+        A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
+        the owners of partitions are not checked.
         """
         self.by_name[name] = ObservedMember(group_id, is_well_behaved, has_sound_assignor)
 
@@ -171,13 +191,17 @@ class MemberChecker:
     # Ownership
 
     def on_member_change(self, name: str, change: ConsumerChange, at_ms: int) -> Iterator[MemberViolation]:
-        """Follow a change of a member; yields the violations that it causes."""
+        """Note that a member has joined, left, or got or given up partitions; yields the violations that this
+        causes."""
         member = self.by_name[name]
         match change:
             case JoinedGroup():
                 if change.member_id != member.member_id:
                     yield from self._on_new_member_id(name, member, at_ms)
                 member.member_id, member.protocol_name = change.member_id, change.protocol_name or ""
+                member.generation_id = change.generation_id
+                if change.is_leader and not member.has_sound_assignor:
+                    self._unsound_generations.add((member.group_id, change.generation_id))
             case PartitionsAssigned(partitions):
                 for partition in partitions:
                     yield from self._assign(name, member, partition, at_ms)
@@ -200,11 +224,11 @@ class MemberChecker:
         if member.is_well_behaved:
             yield MemberViolation(ONLY_OWNED_PARTITIONS, f"{name} reads {partition}")
         for other in self._owners.get((member.group_id, partition), ()):
-            if self._must_not_share(member, self.by_name[other]):
+            if self._must_not_share(member, self.by_name[other], partition):
                 yield MemberViolation(NO_TWO_READERS, f"{name} reads {partition}, which {other} owns now")
 
     def on_member_stop(self, name: str, at_ms: int) -> None:
-        """A member's process has ended or restarted: it owns nothing any more."""
+        """Note that a member's process has ended or restarted: from now on it owns nothing."""
         member = self.by_name[name]
         self._unassign(name, member, tuple(member.owned_partitions), at_ms)
 
@@ -213,8 +237,10 @@ class MemberChecker:
     ) -> Iterator[MemberViolation]:
         key = member.group_id, partition
         owners = self._owners.setdefault(key, {})
+        if (member.group_id, member.generation_id) in self._unsound_generations:
+            member.doubtful_partitions.add(partition)
         for other in owners:
-            if other != name and self._must_not_share(member, self.by_name[other]):
+            if other != name and self._must_not_share(member, self.by_name[other], partition):
                 yield MemberViolation(NO_TWO_READERS, f"{name} reads {partition}, which {other} still owns")
         if not owners and (since_ms := self._unowned_since_ms.pop(key, None)) is not None:
             self._unowned_ms += at_ms - since_ms
@@ -222,19 +248,21 @@ class MemberChecker:
         member.owned_partitions[partition] = None
         self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
 
-    def _must_not_share(self, member: ObservedMember, other: ObservedMember) -> bool:
-        """Whether the two may not own the same partition at the same time."""
+    def _must_not_share(self, member: ObservedMember, other: ObservedMember, partition: TopicPartition) -> bool:
+        """Whether it is a violation if these two members own this partition at the same time."""
         both = (member, other)
         return (
             all(each.is_well_behaved and each.protocol_name == COOPERATIVE_PROTOCOL for each in both)
-            and other.member_id not in self._removed_members
-            and member.member_id not in self._removed_members
+            and not any(each.member_id in self._removed_members for each in both)
+            and not any(each.member_id in self._absent_members for each in both)
+            and not any(partition in each.doubtful_partitions for each in both)
         )
 
     def _unassign(self, name: str, member: ObservedMember, partitions: tuple[TopicPartition, ...], at_ms: int) -> None:
         for partition in partitions:
             key = member.group_id, partition
             member.owned_partitions.pop(partition, None)
+            member.doubtful_partitions.discard(partition)
             owners = self._owners.get(key, {})
             if name in owners:
                 del owners[name]
@@ -243,20 +271,22 @@ class MemberChecker:
                 self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
 
     def on_topic_deleted(self, topic: str, at_ms: int) -> None:
-        """A topic was deleted: its partitions need no owner, and one of the same name starts with offset 0."""
+        """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
+        0."""
         for key in [key for key in self._unowned_since_ms if key[1].topic == topic]:
             self._unowned_ms += at_ms - self._unowned_since_ms.pop(key)
         for ledger in self.ledgers.values():
             ledger.remove_topic(topic)
 
     def unowned_s(self, at_ms: int) -> float:
-        """Seconds without an owner until `at_ms`, summed over all partitions that have had one."""
+        """For how many seconds until `at_ms` partitions were without an owner, summed over all that have had one."""
         return (self._unowned_ms + sum(at_ms - since_ms for since_ms in self._unowned_since_ms.values())) / 1000
 
     # Records
 
     def on_commit(self, group_id: str, partition: TopicPartition, offset: int) -> Iterator[MemberViolation]:
-        """Check the offset of a member's accepted commit; yields the violations."""
+        """Check the offset in a commit that the coordinator has accepted; yields a violation if it is beyond what was
+        processed."""
         ledger = self.ledgers.get(group_id)
         if ledger is not None and ledger.is_ahead(partition, offset):
             yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")

@@ -7,13 +7,18 @@ from typing import Any
 from regroup.coordinator import invariants as group_invariants
 from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
 from regroup.lab.checker import coordinator_invariants as c
-from regroup.lab.checker import member_invariants as m
+from regroup.lab.checker import offset_invariants as o
 from regroup.lab.checker import store_invariants as st
 from regroup.lab.checker.checker import FULL_REPLAY
+from regroup.lab.checker.classic.events import CLASSIC_EVENT_SENTENCES
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
 from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
-from regroup.lab.checker.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
+from regroup.lab.checker.members import member_invariants as m
+from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
+from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
+from regroup.lab.checker.members.positions import POSITION_SENTENCES
+from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
@@ -23,6 +28,8 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
         c.a_request_has_at_most_one_response,
         *c.RESPONSE_INVARIANTS,
         *by_command,
+        *c.OFFSET_CHANGE_INVARIANTS,
+        o.a_transaction_ends_as_a_whole,
         c.only_dependent_responses_are_held,
         c.an_open_request_gets_its_response,
     ]
@@ -35,11 +42,17 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
         ),
         "Deadlines": _from_docstrings(c.DEADLINE_INVARIANTS),
         "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
-        "Groups": _from_docstrings([*GROUP_INVARIANTS, *steps]),
+        "Groups": (
+            *_from_docstrings([*GROUP_INVARIANTS, *steps]),
+            *((sentence, "") for sentence in CLASSIC_EVENT_SENTENCES),
+        ),
         "The store": (
-            *_from_docstrings([st.the_shadow_group_equals_the_live_group, st.both_folds_agree]),
+            *_from_docstrings(
+                [st.the_shadow_group_equals_the_live_group, st.both_folds_agree, st.both_classic_folds_agree]
+            ),
             (FULL_REPLAY, ""),
         ),
+        "Transactions": tuple((sentence, "") for sentence in TRANSACTION_SENTENCES),
         "Members": tuple(
             (sentence, "")
             for sentence in (
@@ -48,6 +61,8 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.ONLY_OWNED_PARTITIONS,
                 m.COMMIT_NOT_AHEAD,
                 m.NO_RECORD_SKIPPED,
+                *POSITION_SENTENCES,
+                POLL_TIMEOUT,
                 FENCED_COMMITS_NOTHING,
                 FENCED_PROCESSES_NOTHING,
             )
@@ -56,7 +71,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def _from_docstrings(functions: Iterable[Callable[..., Any]]) -> tuple[tuple[str, str], ...]:
-    """Each function once: its sentence, and the rest of its docstring as one line."""
+    """For each function, without repetition, its sentence and the rest of its docstring as one line."""
     rows = {}
     for function in dict.fromkeys(functions):
         _, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\n")

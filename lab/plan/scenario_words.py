@@ -40,6 +40,8 @@ def scenario_reference() -> tuple[ReferenceTable, ...]:
     """Every step, expectation, trigger and option."""
     kinds = (
         ("Steps: members", steps.MemberStep),
+        ("Steps: transactions", steps.TransactionStep),
+        ("Steps: other clients", steps.ClientStep),
         ("Steps: network", steps.NetworkStep),
         ("Steps: brokers", steps.BrokerStep),
         ("Steps: disk and Kafka's log", steps.StorageStep),
@@ -102,7 +104,7 @@ def _default(value: Any) -> str:
 
 
 def field_meanings(kind: type[Any]) -> dict[str, str]:
-    """By field of a class, the first paragraph of the string that follows the field in the source."""
+    """The meaning of each field of a class: the first paragraph of the string that follows the field in the source."""
     assert is_dataclass(kind) or hasattr(kind, "__struct_fields__")
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)

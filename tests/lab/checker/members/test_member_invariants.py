@@ -2,7 +2,7 @@
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset
-from regroup.lab.checker.member_invariants import (
+from regroup.lab.checker.members.member_invariants import (
     COMMIT_NOT_AHEAD,
     COOPERATIVE_PROTOCOL,
     NEW_ID_OWNS_NOTHING,

@@ -1,7 +1,7 @@
 """The reference of scenarios: nothing that a file may say is missing, and everything has a meaning."""
 
-from regroup.lab.checker.reference import invariant_reference
-from regroup.lab.plan.reference import scenario_reference, with_capitals
+from regroup.lab.checker.invariant_list import invariant_reference
+from regroup.lab.plan.scenario_words import scenario_reference, with_capitals
 from regroup.lab.plan.steps import STEP_TYPES
 from regroup.lab.plan.triggers import MILESTONES
 

@@ -1,0 +1,90 @@
+"""Invariants of members of the classic protocol in groups of the consumer protocol: JoinGroup, SyncGroup, Heartbeat.
+
+They judge a response by the group that the stored events add up to (`StoredGroup`), before the request and after it.
+"""
+
+from typing import Any, Final
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.checker.consumer import rules
+from regroup.lab.checker.consumer.groups import ConsumerGroups
+from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike
+from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
+from regroup.protocol.errors import ErrorCode
+
+UNJUDGED: Final = (ErrorCode.UNKNOWN_SERVER_ERROR,)
+"""The error of an assignor that failed, or of a description that no batch of the log holds."""
+
+
+def a_classic_member_gets_the_error_of_the_rules(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """A member of the classic protocol is let in, asked to join again, or refused, as the stored group requires."""
+    command, group = exchange.command, groups.group(exchange.group_id).stored
+    if not group.is_consumer:
+        return None
+    if isinstance(command, c.Heartbeat | c.SyncGroup):
+        return unlike(rules.classic_error(group, command), exchange, UNJUDGED)
+    if isinstance(command, c.JoinGroup) and exchange.held_under is None:
+        return unlike(rules.join_error(group, command, settings), exchange, UNJUDGED)
+    return None
+
+
+def a_classic_member_joins_at_its_epoch(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """The generation in a JoinGroup response is the stored epoch of its member, and no member leads.
+
+    The assignor is the first that the member offers.
+    """
+    command, response, group = exchange.command, exchange.response, groups.group(exchange.group_id).stored
+    if not isinstance(command, c.JoinGroup) or not group.is_consumer:
+        return None
+    said: Any = response
+    member = group.members.get(said.member_id)
+    if member is None or member.profile.classic is None or (command.member_id or said.member_id) != said.member_id:
+        return f"{said.member_id} joins, and the store has no such member of the classic protocol"
+    if said.generation_id != member.epoch:
+        return f"{said.member_id} joins generation {said.generation_id}, and the store has epoch {member.epoch}"
+    offered = command.profile.supported_protocols
+    if member.profile.classic.supported_protocols != offered:
+        return f"the store has other assignors of {said.member_id}, or another subscription"
+    if (said.leader, list(said.members), said.protocol_type, said.protocol_name) != (
+        "",
+        [],
+        "consumer",
+        offered[0].name,
+    ):
+        return f"{said.member_id} is to assign as {said.leader!r} with {said.protocol_name!r}"
+    return None
+
+
+def a_classic_member_syncs_what_it_is_assigned(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """The assignment in a SyncGroup response has the partitions that the store has for the member, by their topics."""
+    command, response, group = exchange.command, exchange.response, groups.group(exchange.group_id).stored
+    if not isinstance(command, c.SyncGroup) or not group.is_consumer:
+        return None
+    said: Any = response
+    member = group.members.get(command.member_id)
+    if member is None:
+        return f"{command.member_id} is no member"
+    by_id = command.topics.by_id
+    stored = {(by_id[topic_id].name, index) for topic_id, index in member.assigned if topic_id in by_id}
+    try:
+        given = [(each.topic, each.partition) for each in decode_assignment(said.assignment).partitions]
+    except MalformedConsumerProtocol as error:
+        return f"the assignment of {command.member_id} cannot be decoded: {error}"
+    if sorted(given) != sorted(stored):
+        return f"{command.member_id} gets {sorted(given)}, and the store has {sorted(stored)}"
+    return None
+
+
+CLASSIC_MEMBER_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
+    a_classic_member_joins_at_its_epoch,
+    a_classic_member_syncs_what_it_is_assigned,
+)
+"""Invariants of JoinGroup and SyncGroup that are accepted, by the group after them."""

@@ -1,0 +1,1 @@
+"""The rules about single members: what they may process, commit and send, and when."""

@@ -1,0 +1,107 @@
+"""Where members start to read, in which order they process, and whether committed offsets go back without a reason.
+
+positions = ReadPositions()
+positions.on_fetched("anna", {partition: 17})           # the committed offsets that anna has got
+positions.on_start("anna", "payments", partition, 17)   # anna starts to read: the violation that this is, or None
+positions.on_record("anna", partition, 17)              # anna has processed a record
+positions.on_commit("payments", partition, "anna-1", 18)
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.protocol.consumer.subscription import TopicPartition
+
+STARTS_AT_COMMITTED: Final = (
+    "A member starts to read a partition at the committed offset that it has got, if there is any."
+)
+NEVER_READS_BACK: Final = "A member processes the records of a partition in the order of their offsets, each once."
+COMMITS_DO_NOT_GO_BACK: Final = (
+    "A member commits no offset below one that it has committed itself, unless it has started to read again since."
+)
+POSITION_SENTENCES: Final = (STARTS_AT_COMMITTED, NEVER_READS_BACK, COMMITS_DO_NOT_GO_BACK)
+
+
+class ReadPositions:
+    """Where the members of a run read, and who has committed which offset last.
+
+    Members are known by name, those that commit by group and member id.
+    """
+
+    def __init__(self) -> None:
+        self._fetched: dict[tuple[str, TopicPartition], int] = {}
+        self._next: dict[tuple[str, TopicPartition], int] = {}
+        self._committed: dict[tuple[str, TopicPartition], tuple[str, int]] = {}
+        """By group and partition, the member id that has committed last, and the offset."""
+        self._zombies: set[str] = set()
+
+    def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Keep the committed offsets that a member has fetched, where it has to start to read; None where there is
+        none."""
+        for partition, offset in offsets.items():
+            self._next.pop((name, partition), None)
+            if offset is None:
+                self._fetched.pop((name, partition), None)
+            else:
+                self._fetched[name, partition] = offset
+
+    def on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> MemberViolation | None:
+        """Check that a member starts to read a partition at the committed offset that it has fetched.
+
+        It may start once more elsewhere if that offset is out of range.
+        """
+        fetched = self._fetched.pop((name, partition), None)
+        self._next[name, partition] = offset
+        self._committed.pop((group_id, partition), None)
+        if fetched is None or fetched == offset:
+            return None
+        return MemberViolation(STARTS_AT_COMMITTED, f"{name} starts {partition} at {offset}, and got {fetched}")
+
+    def on_record(self, name: str, partition: TopicPartition, offset: int) -> MemberViolation | None:
+        """Check that a member which processes this record has not gone back behind an earlier one of the partition."""
+        if name in self._zombies:
+            return None
+        due = self._next.get((name, partition), 0)
+        self._next[name, partition] = max(due, offset + 1)
+        if offset >= due:
+            return None
+        return MemberViolation(NEVER_READS_BACK, f"{name} processes {offset} of {partition}, after {due - 1}")
+
+    def on_zombie(self, name: str) -> None:
+        """Stop checking which records a member processes, since by the plan it is a zombie; its next process is checked
+        again."""
+        self._zombies.add(name)
+
+    def on_owner_change(self, name: str, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Drop a member's positions in partitions that it no longer owns; in all partitions if its process is over."""
+        if partitions is None:
+            self._zombies.discard(name)
+        for table in (self._fetched, self._next):
+            for key in [key for key in table if key[0] == name and (partitions is None or key[1] in partitions)]:
+                del table[key]
+
+    def on_commit(
+        self, group_id: str, partition: TopicPartition, member_id: str, offset: int
+    ) -> MemberViolation | None:
+        """Check that a member does not commit an offset below its own last one in this partition.
+
+        Only commits that the coordinator accepted are checked. A commit of another member in between allows a lower
+        offset.
+        """
+        former_id, former = self._committed.get((group_id, partition), ("", 0))
+        self._committed[group_id, partition] = member_id, offset
+        if member_id != former_id or offset >= former:
+            return None
+        return MemberViolation(
+            COMMITS_DO_NOT_GO_BACK, f"{member_id} commits {offset} of {partition}, and had committed {former}"
+        )
+
+    def on_other_change(self, group_id: str) -> None:
+        """Drop which member has committed last in each partition of a group, since offsets have changed without a
+        commit.
+
+        An administrator may have set them, a transaction may have ended, or they may have expired.
+        """
+        for key in [key for key in self._committed if key[0] == group_id]:
+            del self._committed[key]

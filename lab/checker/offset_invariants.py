@@ -1,0 +1,118 @@
+"""Invariants of committed offsets: what OffsetFetch returns, what a transaction's end does, and what may change them.
+
+Each gets the checker's state and an exchange, and returns what was found; None if the invariant holds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import CommittedOffset, Group, GroupState
+from regroup.lab.checker.coordinator_state import CheckerState
+from regroup.lab.checker.exchanges import ObservedExchange
+
+CHANGING_COMMANDS: Final = (
+    *(c.OffsetCommit, c.EndTransaction, c.OffsetDelete, c.ExpireOffsets, c.DeleteTopicOffsets, c.DeleteGroup),
+    *(c.CompleteAppend, c.FailAppend, c.LoadGroup, c.ForcedChange),
+)
+"""The commands that may change committed offsets."""
+
+
+def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """OffsetFetch returns the committed offsets, with their metadata, and -1 where there is none."""
+    response: Any = exchange.response
+    group = exchange.decided_group
+    if exchange.error_code != 0 or exchange.before.pending_appends or group.pending_appends:
+        return None
+    for topic in response.topics:
+        for each in topic.partitions:
+            known = group.committed_offset(topic.name, each.partition_index)
+            due = (-1, "") if known is None else (known.offset, known.metadata)
+            if each.error_code == 0 and (each.committed_offset, each.metadata) != due:
+                return f"{topic.name}-{each.partition_index}: {each.committed_offset}, and {due[0]} is committed"
+    return None
+
+
+def offsets_change_with_a_reason(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """Committed offsets change by commits, ended transactions, deletions and the log, and by nothing else.
+
+    A commit changes the partitions that it names, and no others.
+    """
+    before, after, command = exchange.before, exchange.after, exchange.command
+    if before.committed_offsets is after.committed_offsets:
+        return None
+    changed = changed_offsets(before, after)
+    if changed and not isinstance(command, CHANGING_COMMANDS) and after.exists:
+        return f"{type(command).__name__} changes {_listed(changed)}"
+    if isinstance(command, c.OffsetCommit) and before.exists:
+        named = {(each.topic, each.partition): each.offset for each in command.offsets}
+        for key, (_, now) in changed.items():
+            if key not in named or now is None or now.offset != named[key]:
+                return f"a commit of {named} changes {_listed({key: changed[key]})}"
+    return None
+
+
+def a_transaction_ends_as_a_whole(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """The offsets of a committed transaction become those of its group, and those of an aborted one never do."""
+    command, before, after = exchange.command, exchange.before, exchange.after
+    assert isinstance(command, c.EndTransaction)
+    if command.producer_id in after.pending_transactional_offsets:
+        return f"the transaction of producer {command.producer_id} is still open"
+    pending = before.pending_transactional_offsets.get(command.producer_id, {})
+    wins = {
+        (topic, index): each.offset
+        for topic, partitions in pending.items()
+        for index, each in partitions.items()
+        if command.committed and not each.is_superseded
+    }
+    for key in {*changed_offsets(before, after), *wins}:
+        now, due = after.committed_offset(*key), wins.get(key, before.committed_offset(*key))
+        if now != due:
+            ended = "committed" if command.committed else "aborted"
+            return f"a transaction that {ended} leaves {key[0]}-{key[1]} at {now and now.offset}, due was {due}"
+    return None
+
+
+def offsets_expire_after_their_retention(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """An offset expires only after its retention, and not while a member subscribes to its topic."""
+    if not isinstance(exchange.command, c.ExpireOffsets):
+        return None
+    before, at_ms = exchange.before, exchange.command.at_ms
+    retention_ms = state.settings.offsets_retention_minutes * 60_000
+    for (topic, index), (former, _) in changed_offsets(before, exchange.after).items():
+        if former is None or former.expires_at_ms is not None:
+            continue
+        if at_ms - former.committed_at_ms < retention_ms:
+            return f"{topic}-{index} was committed {at_ms - former.committed_at_ms} ms ago"
+        topics = before.subscribed_topics
+        if before.state is GroupState.STABLE and topics is not None and topic in topics:
+            return f"members subscribe to {topic}"
+        if before.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
+            return f"{topic}-{index} in {before.state}"
+    return None
+
+
+def changed_offsets(
+    before: Group, after: Group
+) -> Mapping[tuple[str, int], tuple[CommittedOffset | None, CommittedOffset | None]]:
+    """The partitions whose committed offset differs between two states of a group, each with both offsets."""
+    former, present = _flat(before), _flat(after)
+    return {
+        key: (former.get(key), present.get(key)) for key in {**former, **present} if former.get(key) != present.get(key)
+    }
+
+
+def _flat(group: Group) -> dict[tuple[str, int], CommittedOffset]:
+    return {
+        (topic, index): each
+        for topic, partitions in group.committed_offsets.items()
+        for index, each in partitions.items()
+    }
+
+
+def _listed(changed: Mapping[tuple[str, int], tuple[CommittedOffset | None, CommittedOffset | None]]) -> str:
+    texts = [
+        f"{topic}-{index} from {former and former.offset} to {now and now.offset}"
+        for (topic, index), (former, now) in changed.items()
+    ]
+    return ", ".join(texts)

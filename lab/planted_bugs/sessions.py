@@ -1,0 +1,98 @@
+"""Bugs in sessions: which request starts which one again, and how long a member or a member id may be silent."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from regroup.coordinator.classic import heartbeat_leave, rebalance, sync
+from regroup.coordinator.commands import Deadline, DeadlineKind, Heartbeat, OffsetCommit, SyncGroup
+from regroup.coordinator.decide import HANDLERS
+from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.group import Group, MemberId
+from regroup.coordinator.runtime import deadlines, group_coordinator
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_handler, planted_bug
+
+
+@planted_bug
+def heartbeat_keeps_every_member() -> BugContext:
+    """A heartbeat starts the sessions of all members of its group again."""
+
+    def heartbeat(builder: DecisionBuilder, command: Heartbeat) -> Decision:
+        decision = heartbeat_leave.heartbeat(builder, command)
+        all_members = tuple(decision.group.members) if decision.touched_sessions else ()
+        return replace(decision, touched_sessions=all_members)
+
+    return combine(
+        patch_handler(Heartbeat, heartbeat),
+        patch_attribute(GroupCoordinator, "heartbeat_revalidator", lambda coordinator, heartbeat: lambda: False),
+    )
+
+
+@planted_bug
+def refused_sync_keeps_its_member() -> BugContext:
+    """Every SyncGroup of a member starts its session again, also one that is answered at once in Stable."""
+    right = HANDLERS[SyncGroup]
+
+    def sync_group(builder: DecisionBuilder, command: SyncGroup) -> Decision:
+        decision: Decision = right(builder, command)
+        touched = dict.fromkeys((*decision.touched_sessions, command.member_id))
+        present = tuple(each for each in touched if each in decision.group.members)
+        return replace(decision, touched_sessions=present)
+
+    return patch_handler(SyncGroup, sync_group)
+
+
+@planted_bug
+def commit_does_not_renew_the_session() -> BugContext:
+    """Commits are accepted, but the session of their member does not start again."""
+    right = HANDLERS[OffsetCommit]
+
+    def offset_commit(builder: DecisionBuilder, command: OffsetCommit) -> Decision:
+        return replace(right(builder, command), touched_sessions=())
+
+    return patch_handler(OffsetCommit, offset_commit)
+
+
+@planted_bug
+def generation_does_not_renew_sessions() -> BugContext:
+    """The end of a join phase does not start the sessions of its members again."""
+    right = rebalance.start_generation
+
+    def start_generation(decision: DecisionBuilder, leader_id: MemberId) -> None:
+        touched = dict(decision.touched_sessions)
+        right(decision, leader_id)
+        decision.touched_sessions = touched
+
+    return patch_attribute(rebalance, "start_generation", start_generation)
+
+
+@planted_bug
+def assignment_does_not_renew_sessions() -> BugContext:
+    """The response to a held SyncGroup does not start the session of its member again."""
+    right = sync.commit_assignments
+
+    def commit_assignments(decision: DecisionBuilder) -> None:
+        touched = dict(decision.touched_sessions)
+        right(decision)
+        decision.touched_sessions = touched
+
+    return patch_attribute(sync, "commit_assignments", commit_assignments)
+
+
+@planted_bug
+def pending_member_has_half_its_time() -> BugContext:
+    """A pending member id expires after half of its session timeout."""
+
+    def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
+        found = [_halved(each, group) for each in deadlines.deadlines(group, last_seen_ms)]
+        return min(found, key=lambda each: each.at_ms, default=None)
+
+    return patch_attribute(group_coordinator, "next_deadline", next_deadline)
+
+
+def _halved(deadline: Deadline, group: Group) -> Deadline:
+    pending = group.pending_join_members.get(deadline.member_id)
+    if deadline.kind is not DeadlineKind.PENDING_JOIN or pending is None:
+        return deadline
+    return deadline._replace(at_ms=deadline.at_ms - pending.session_timeout_ms // 2)

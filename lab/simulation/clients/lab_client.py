@@ -1,0 +1,90 @@
+"""A client that is no member: it finds a coordinator, sends one request after the other, and tries again for a while.
+
+client = LabClient(transport, retry_interval_s=0.5)
+response = await client.request_of_group("payments", DeleteGroupsRequest(groups_names=["payments"]))
+"""
+
+import asyncio
+from typing import Any, Final
+
+from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
+from regroup.members.transports.base import MemberTransport
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
+
+MAX_ATTEMPTS: Final = 10
+RETRY_INTERVAL_S: Final = 0.5
+REQUEST_TIMEOUT_MS: Final = 10_000
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+_RETRIED: Final = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
+
+
+class LabClient:
+    """Sends requests to coordinators on a transport of its own."""
+
+    def __init__(self, transport: MemberTransport) -> None:
+        self._transport = transport
+        self._last_id = 0
+
+    async def request(self, key: str, message: Message, *, key_type: int = GROUP_KEY) -> Any:
+        """Send a request to the coordinator of a group or a transactional id, `key`, and try again for a while if it
+        fails.
+
+        Returns the response; None if there is none after ten tries. An error that says to try again is returned if the
+        last try still gets it.
+        """
+        response: Any = None
+        for attempt in range(MAX_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(RETRY_INTERVAL_S)
+            address = await self._find_coordinator(key, key_type)
+            if address is not None:
+                response = await self._send(RequestTarget.COORDINATOR, address, message)
+                if response is not None and first_code(response) not in _RETRIED:
+                    break
+        return response
+
+    async def send_once(self, key: str, message: Message) -> Any:
+        """Send a request once to the coordinator of the group `key`, and return its response; None if there is none."""
+        address = await self._find_coordinator(key, GROUP_KEY)
+        return None if address is None else await self._send(RequestTarget.COORDINATOR, address, message)
+
+    async def _find_coordinator(self, key: str, key_type: int) -> NodeAddress | None:
+        request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
+        response = await self._send(RequestTarget.ANY_BROKER, None, request)
+        for found in response.coordinators if response is not None else ():
+            if found.error_code == ErrorCode.NONE:
+                return NodeAddress(found.node_id, found.host, found.port)
+        return None
+
+    async def _send(self, target: RequestTarget, address: NodeAddress | None, message: Message) -> Any:
+        self._last_id += 1
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def handle(response: ResponseReceived | RequestFailed) -> None:
+            if not future.done():
+                future.set_result(response.response if isinstance(response, ResponseReceived) else None)
+
+        request = OutgoingRequest(self._last_id, target, address, message, REQUEST_TIMEOUT_MS)
+        self._transport.send(request, handle)
+        return await future
+
+
+def first_code(response: Any) -> int:
+    """The first error code in a response."""
+    code = getattr(response, "error_code", None)
+    if code is not None:
+        return int(code)
+    rows = getattr(response, "topics", None) or getattr(response, "results", None) or ()
+    for row in rows:
+        for each in getattr(row, "partitions", None) or (row,):
+            return int(each.error_code)
+    return 0

@@ -1,0 +1,113 @@
+"""Steps of clients that are no members of the plan: administrators, and new members of which nothing comes any more."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from regroup.lab.plan import steps as s
+from regroup.lab.plan.plan import MemberPlan
+from regroup.lab.simulation.clients.lab_client import LabClient
+from regroup.lab.simulation.world import World
+from regroup.protocol.consumer.subscription import Subscription, encode_subscription
+from regroup.protocol.message import Message
+from regroup.protocol.messages.describe import DeleteGroupsRequest
+from regroup.protocol.messages.group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    LeaveGroupRequest,
+    MemberIdentity,
+)
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+
+ADMINISTRATOR_HOST: Final = "the administrator"
+NEW_MEMBER_HOST: Final = "the new member"
+REASON_OF_REMOVAL: Final = "member was removed by an admin"
+"""The reason that Kafka's `Admin` gives by default in `removeMembersFromConsumerGroup`."""
+BEFORE_MEMBER_IDS: Final = {JoinGroupRequest.api_key: 3}
+"""JoinGroup before KIP-394: a new member is added at once."""
+COMMIT_BY_NAME: Final = {OffsetCommitRequest.api_key: 9}
+
+
+def perform_as_other_client(step: s.ClientStep, world: World) -> None:
+    """Send the request of a step, in a task of its own."""
+    match step:
+        case s.MemberIsExpelled(member):
+            planned = world.plan.members[member]
+            if (message := _leave_group(member, planned, world)) is not None:
+                _spawn(world, ADMINISTRATOR_HOST, planned.group, message)
+        case s.OffsetsAreDeleted(topic, group):
+            rows = [OffsetDeleteRequestPartition(partition_index=each) for each in _partitions(topic, world)]
+            topics = [OffsetDeleteRequestTopic(name=topic, partitions=rows)]
+            _spawn(world, ADMINISTRATOR_HOST, group, OffsetDeleteRequest(group_id=group, topics=topics))
+        case s.OffsetsAreAltered(topic, group, offset):
+            _spawn(world, ADMINISTRATOR_HOST, group, _commit(topic, group, offset, world), COMMIT_BY_NAME)
+        case s.GroupIsDeleted(group):
+            _spawn(world, ADMINISTRATOR_HOST, group, DeleteGroupsRequest(groups_names=[group]))
+        case s.NewMemberDoesNotReturn(group):
+            _spawn_once(world, group, None)
+        case s.NewMemberFallsSilent(group):
+            _spawn_once(world, group, BEFORE_MEMBER_IDS)
+
+
+def _spawn(
+    world: World, host: str, group: str, message: Message, max_versions: Mapping[int, int] | None = None
+) -> None:
+    async def send() -> None:
+        await world.members.other_client(host, max_versions).request(group, message)
+
+    world.spawn(send())
+
+
+def _spawn_once(world: World, group: str, max_versions: Mapping[int, int] | None) -> None:
+    """Send one JoinGroup to this group, in a task of its own. Nothing waits for its response, which may be held for
+    minutes."""
+    planned = next(each for each in world.plan.members.values() if each.group == group)
+    client: LabClient = world.members.other_client(NEW_MEMBER_HOST, max_versions)
+    task = world.loop.create_task(client.send_once(group, _join_group(planned)))
+    world.background.add(task)
+    task.add_done_callback(world.background.discard)
+
+
+def _join_group(planned: MemberPlan) -> JoinGroupRequest:
+    metadata = encode_subscription(Subscription(1, planned.topics))
+    return JoinGroupRequest(
+        group_id=planned.group,
+        session_timeout_ms=planned.session_timeout_ms,
+        rebalance_timeout_ms=planned.max_poll_interval_ms,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name=each, metadata=metadata) for each in planned.assignors],
+    )
+
+
+def _leave_group(member: str, planned: MemberPlan, world: World) -> LeaveGroupRequest | None:
+    running = world.members.by_name.get(member)
+    member_id = "" if running is None or planned.instance_id else running.consumer.generation.member_id
+    if not member_id and not planned.instance_id:
+        return None
+    identity = MemberIdentity(member_id=member_id, group_instance_id=planned.instance_id, reason=REASON_OF_REMOVAL)
+    return LeaveGroupRequest(group_id=planned.group, member_id=member_id, members=[identity])
+
+
+def _commit(topic: str, group: str, offset: int, world: World) -> OffsetCommitRequest:
+    rows = [
+        OffsetCommitRequestPartition(partition_index=each, committed_offset=offset)
+        for each in _partitions(topic, world)
+    ]
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows)],
+    )
+
+
+def _partitions(topic: str, world: World) -> range:
+    state = world.brokers.cluster_state
+    known = state.topics.get(topic) if state else None
+    return range(known.partitions if known else 1)
