@@ -86,9 +86,10 @@ def removed_if_it_stays_empty(folder: LocationLike) -> Iterator[None]:
 
 @contextmanager
 def exclusive_writer(folder: LocationLike, *kinds: str) -> Iterator[None]:
-    """Prepare the folder and lock it against other writers. Raises StoreLocked, and what `prepare_folder` raises.
+    """Prepare the folder, and lock it against other writers within the `with` block.
 
-    Files that a killed writer left unfinished in the sub-folders `kinds` are removed. Only a disk has locks.
+    Files that a killed writer left unfinished in the sub-folders `kinds` are removed. In an object store nothing is
+    locked or removed. Raises StoreLocked, and what `prepare_folder` raises.
     """
     prepare_folder(folder)
     place = location_of(folder)
@@ -107,19 +108,19 @@ def exclusive_writer(folder: LocationLike, *kinds: str) -> Iterator[None]:
 
 @contextmanager
 def parquet_writer(target: Location, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A writer of a Parquet file, which appears under its name once it is complete."""
+    """Open a Parquet file for writing. The file has its name only after the `with` block has ended without error."""
     with target.written() as unfinished, pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
         yield writer
 
 
 def parquet_metadata(file: Location) -> pq.FileMetaData:
-    """The number of rows of a file, and its metadata. Raises OSError, pa.ArrowInvalid."""
+    """The metadata of a Parquet file, with its number of rows. Raises OSError, pa.ArrowInvalid."""
     with file.opened() as opened:
         return pq.read_metadata(opened)
 
 
 def events_fingerprint(folder: LocationLike) -> str:
-    """A hash of the names and sizes of all files with events, which stays the same if the folder is copied."""
+    """A hash of the names and sizes of all files with events in the folder. A copy of the folder has the same."""
     place = location_of(folder)
     start = len(place.address) + 1
     found = [(place / kind).files("[!.]*.parquet", below=True) for kind in EVENT_FOLDERS]

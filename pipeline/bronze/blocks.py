@@ -32,7 +32,7 @@ class BlockCopy:
 
 
 class WrittenBlock(NamedTuple):
-    """An existing file, which holds the events with after < position <= through."""
+    """A block's file in bronze, which holds the store's events with after < position <= through."""
 
     place: Location
     after: int
@@ -41,11 +41,10 @@ class WrittenBlock(NamedTuple):
 
 
 def plan_blocks(store: StoreExtent, copied: int, folder: Location) -> Iterator[BlockCopy]:
-    """The blocks to write if the events up to and including position `copied` are in bronze already.
+    """Yield the blocks to write if bronze has the store's events up to and including the position `copied`.
 
-    An incomplete last block is written again.
-
-    If the first positions of an incomplete block have been trimmed since, its file stays and a second one continues it.
+    A last block that is not full is written again, with the events added since. If the first positions of that block
+    have been trimmed from the store, its file stays, and a second file continues it.
     """
     if store.last_position <= copied:
         return
@@ -60,7 +59,7 @@ def plan_blocks(store: StoreExtent, copied: int, folder: Location) -> Iterator[B
 
 
 def written_blocks(folder: Location) -> list[WrittenBlock]:
-    """The blocks of a store that are in bronze, in order of position."""
+    """The blocks of one store that are in its folder in bronze, in order of position."""
     return sorted(map(read_block, folder.files("block-*.parquet")), key=lambda each: each.after)
 
 
@@ -85,7 +84,10 @@ def copied_through(store: StoreExtent, recorded: int, folder: Location) -> int:
 
 
 def remove_unplanned_blocks(folder: Location, plan: Iterable[BlockCopy], copied: int) -> None:
-    """Remove blocks after the position `copied` that are not planned: a killed ingest wrote them."""
+    """Remove the files of blocks after the position `copied` that are not in the plan.
+
+    A killed ingest wrote them, and the planned blocks would repeat their events.
+    """
     planned = {block.target for block in plan}
     for each in written_blocks(folder):
         if each.place not in planned and each.after >= copied:
@@ -93,7 +95,10 @@ def remove_unplanned_blocks(folder: Location, plan: Iterable[BlockCopy], copied:
 
 
 def write_block(block: BlockCopy) -> None:
-    """Copy a block unless a killed ingest has copied it. Raises a StoreError, and then leaves no file."""
+    """Copy a block's events to its file, unless a killed ingest has written this file already.
+
+    Raises a StoreError, and then leaves no file.
+    """
     check_host(Path(block.path), block.host)
     target, last_event_hash = block.target, event_hash(block.path, block.through)
     if target.exists() and read_block(target) == (target, block.after, block.through, last_event_hash):

@@ -44,7 +44,7 @@ from regroup.storage.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The result of an ingest: numbers of ingested stores and of new events in bronze, and the skipped stores."""
+    """The result of an ingest: how many stores were ingested, how many events added to bronze, which stores skipped."""
 
     stores: int
     new_events: int
@@ -59,9 +59,10 @@ def ingest(
     on_error: OnError = "fail",
     progress: JobProgress | None = None,
 ) -> IngestResult:
-    """Copy the events that bronze does not have yet. Raises a StoreError for a bad store, unless it is skipped.
+    """Copy the events that bronze does not have yet from the stores that match `patterns`.
 
-    The blocks of stores on disks are tasks. A store elsewhere is one task, which copies it to its own disk first.
+    Raises a StoreError for a bad store, unless `on_error` is `skip`. Each block of a store on a disk is one task. A
+    store in an object store is one task, which first copies the whole store to its own disk.
     """
     target = location_of(folder, spark)
     with removed_if_it_stays_empty(target), exclusive_writer(target, "bronze", "snapshots"):
@@ -82,16 +83,16 @@ def ingest(
 
 
 def write_manifest(manifest: StoreManifest, folder: Location) -> None:
-    """Write the manifest of a store: up to which position it has been ingested."""
+    """Write the manifest of a store, with the position up to which it has been ingested."""
     manifest_file(folder, manifest.path).replace(msgspec.json.encode(manifest))
 
 
 def examine_stores(
     patterns: str, folder: Location, on_error: OnError
 ) -> tuple[dict[StoreExtent, int], list[SkippedStore]]:
-    """The stores to ingest, each with the position up to which bronze has it already; and the skipped stores.
+    """The stores to ingest, each with the position up to which bronze has its events, and the skipped stores.
 
-    Raises a StoreError for a bad store unless it is skipped.
+    Raises a StoreError for a bad store unless `on_error` is `skip`.
     """
     copied: dict[StoreExtent, int] = {}
     skipped: list[SkippedStore] = []
@@ -115,7 +116,10 @@ def copy_blocks(spark: SparkSession, blocks: Sequence[BlockCopy], progress: JobP
 
 
 def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:
-    """All ingested events in the columns of the data source; trimmed ones are replaced by their groups' snapshots."""
+    """All ingested events in the columns of the data source.
+
+    Of a trimmed store the trimmed events are missing; a snapshot of each group stands in their place.
+    """
     place = location_of(folder, spark)
     check_format(place)
     columns = [each.name for each in STORE_EVENT_SCHEMA]

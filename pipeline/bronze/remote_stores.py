@@ -17,7 +17,7 @@ from regroup.storage.errors import NotAStore, StoreError
 
 
 class StoreCopy(NamedTuple):
-    """What one task has copied of a store that is not on a disk."""
+    """The result of the task that has ingested a store from an object store: its new events, and its new manifest."""
 
     new_events: int
     manifest: StoreManifest | None
@@ -25,7 +25,10 @@ class StoreCopy(NamedTuple):
 
 
 def find_remote_stores(spark: SparkSession, patterns: str) -> list[Location]:
-    """The stores that are not on disks, each once, in order. Raises NotAStore, StoreFailed."""
+    """The stores among the patterns that are not on disks, without repetitions and in order.
+
+    Raises NotAStore, StoreFailed.
+    """
     found: dict[Location, None] = {}
     for pattern in split_patterns(patterns):
         if scheme_of(pattern) == "file":
@@ -40,9 +43,9 @@ def find_remote_stores(spark: SparkSession, patterns: str) -> list[Location]:
 def copy_remote_stores(
     spark: SparkSession, stores: Sequence[Location], folder: Location, on_error: OnError, progress: JobProgress | None
 ) -> list[StoreCopy | SkippedStore]:
-    """Copy the new events of every store, each store in one task.
+    """Ingest these stores, each in one Spark task.
 
-    Raises a StoreError for a bad store unless it is skipped.
+    Raises a StoreError for a bad store unless `on_error` is `skip`; then the result for this store is a SkippedStore.
     """
     if not stores:
         return []
@@ -55,7 +58,7 @@ def copy_remote_stores(
 
 
 def copy_remote_store(store: Location, folder: Location, on_error: OnError) -> StoreCopy | SkippedStore:
-    """Copy a store to this machine's disk, and its new events to bronze."""
+    """Copy a store to this machine's disk, write its new events to bronze, and remove the copy."""
     try:
         log = Location(f"{store.address}-wal", store.settings)
         if log.size_bytes():
@@ -77,7 +80,7 @@ def copy_remote_store(store: Location, folder: Location, on_error: OnError) -> S
 
 @contextmanager
 def errors_about(copy: str, address: str) -> Iterator[None]:
-    """In errors inside the block, name the store's address instead of the path of its copy."""
+    """Replace the path of a store's copy by the store's address in errors raised inside the `with` block."""
     try:
         yield
     except StoreError as error:

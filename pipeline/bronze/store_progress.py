@@ -19,7 +19,7 @@ from regroup.storage.sqlite.inline import open_inline_store
 
 
 class StoreManifest(msgspec.Struct, frozen=True):
-    """The position up to which a store has been ingested."""
+    """What is kept of an ingested store: its path, and the position up to which it has been ingested."""
 
     path: str
     through: int
@@ -31,17 +31,17 @@ class StoreManifest(msgspec.Struct, frozen=True):
 
 
 class StoreReplaced(StoreError):
-    """Raised for a path that has been ingested and at which there is another store now."""
+    """Raised if a path was ingested before, and the file there is now another store."""
 
 
 class EventsTrimmed(StoreError):
-    """Raised for a store that was trimmed beyond the position up to which it was ingested, so events are missing."""
+    """Raised if a store was trimmed beyond the position up to which it was ingested: events in between are missing."""
 
 
 def copied_position(store: StoreExtent, folder: Location) -> int:
-    """The position up to which the store need not be copied, since bronze has its events. Raises a StoreError.
+    """The position after which events of the store must be copied; bronze has those before. Raises a StoreError.
 
-    At the first ingest of a trimmed store that is where its snapshots are; they are copied here.
+    At the first ingest of a trimmed store it is the position of its snapshots, which this function copies to bronze.
     """
     manifest = read_manifest(folder, store.address)
     if manifest is None:
@@ -65,7 +65,7 @@ def copied_position(store: StoreExtent, folder: Location) -> int:
 
 
 def plan_copy(store: StoreExtent, copied: int, folder: Location) -> list[BlockCopy]:
-    """The blocks to write after position `copied`. Existing blocks that would repeat their events are removed."""
+    """The blocks to write after the position `copied`; files of other blocks after this position are removed."""
     target, is_first = blocks_folder(folder, store.address), read_manifest(folder, store.address) is None
     plan = list(plan_blocks(store, copied, target))
     remove_unplanned_blocks(target, plan, 0 if is_first else copied)
@@ -73,7 +73,7 @@ def plan_copy(store: StoreExtent, copied: int, folder: Location) -> list[BlockCo
 
 
 def copy_snapshots(store: StoreExtent, folder: Location) -> None:
-    """Copy the snapshots of a store that was trimmed before its first ingest. Raises a StoreError."""
+    """Copy to bronze the snapshots of a store that was trimmed before its first ingest. Raises a StoreError."""
     target = folder / "snapshots" / f"store={store_name(store.address)}" / "snapshots.parquet"
     target.remove()  # of an ingest that was killed
     if store.trimmed_through:
@@ -107,7 +107,7 @@ async def read_snapshots(path: Path, trimmed_through: int) -> list[dict[str, Any
 
 
 def store_name(path: str) -> str:
-    """The name of a store's files in bronze: the name of its own file, and a hash of its whole path."""
+    """The name for a store's files in bronze: the name of the store's file, and a hash of its whole path."""
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", Path(path).stem)
     return f"{stem}-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
 
@@ -117,7 +117,7 @@ def blocks_folder(folder: Location, address: str) -> Location:
 
 
 def store_paths(folder: LocationLike) -> dict[str, str]:
-    """The path of each ingested store, by its name in bronze."""
+    """The path of each ingested store, by the name of its files in bronze."""
     files = (location_of(folder) / "ingested").files("*.json")
     return {file.stem: msgspec.json.decode(file.read_bytes(), type=StoreManifest).path for file in files}
 

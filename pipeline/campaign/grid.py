@@ -14,7 +14,8 @@ import yaml
 
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.validation import check_plan
-from regroup.pipeline.campaign.scenarios import SCENARIOS, parse_options
+from regroup.pipeline.campaign.options import parse_options
+from regroup.pipeline.campaign.scenarios import SCENARIOS
 
 MAX_CELLS: Final = 1_000
 """The most cells of a campaign. Every cell is checked before the first run, and becomes a bar in the report's plots."""
@@ -26,17 +27,14 @@ class InvalidCampaign(ValueError):
 
 
 class CampaignRun(msgspec.Struct, frozen=True):
-    """One simulation of a campaign: the options of its cell, and its seed."""
+    """One simulation of a campaign: a cell, which is a combination of option values, and a seed."""
 
     cell: dict[str, Any]
     seed: int
 
     @property
     def cell_name(self) -> str:
-        """The name of the run's cell: its options as text, such as `assignor=range`.
-
-        All runs of a cell have the same one.
-        """
+        """The options of the run's cell as text, such as `assignor=range`; the same for all runs of the cell."""
         return ",".join(f"{key}={value}" for key, value in self.cell.items())
 
     @property
@@ -46,7 +44,10 @@ class CampaignRun(msgspec.Struct, frozen=True):
 
 
 class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a campaign's file. Each combination of the grid's values is a cell; `fixed` is added to all."""
+    """The content of a campaign's file.
+
+    Each combination of the values in `grid` is a cell; the options in `fixed` are the same in all cells.
+    """
 
     question: str
     scenario: str = ""
@@ -58,7 +59,7 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def cells(self) -> list[dict[str, Any]]:
-        """All cells, in the order of the file; the values of the last option change fastest."""
+        """All cells in the order of the file: from one cell to the next the value of the last option changes first."""
         return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
 
     @property
@@ -67,23 +68,24 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.seeds * prod(map(len, self.grid.values()))
 
     def runs(self, first: int = 0, last: int | None = None) -> Iterator[CampaignRun]:
-        """Runs number `first` to `last` - 1: all cells with seed 0, all cells with seed 1, and so on.
+        """Yield the runs with the numbers `first` to `last` - 1, by default to the end.
 
-        In this order an unfinished campaign has runs of all cells.
+        They are numbered by seed: all cells with seed 0, then all cells with seed 1, and so on. So an unfinished
+        campaign has runs of all cells.
         """
         cells = self.cells
         for number in range(first, self.run_count if last is None else last):
             yield CampaignRun(cells[number % len(cells)], number // len(cells))
 
     def plan(self, run: CampaignRun) -> SimulationPlan:
-        """The simulation plan of a run."""
+        """The simulation plan for a run, made by the run's scenario."""
         options = {**self.fixed, **run.cell}
         scenario = options.pop("scenario", self.scenario)
         return SCENARIOS[scenario](parse_options(options), run.seed)
 
 
 def read_campaign(path: Path) -> Campaign:
-    """The campaign in a YAML file. Raises InvalidCampaign."""
+    """Read and check the campaign in a YAML file. Raises InvalidCampaign."""
     try:
         campaign = msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), Campaign)
         check_campaign(campaign)
@@ -95,7 +97,7 @@ def read_campaign(path: Path) -> Campaign:
 
 
 def check_campaign(campaign: Campaign) -> None:
-    """Raise ValueError if a run cannot be simulated, or two runs would have the same name."""
+    """Raise ValueError if some cell has no valid plan, the campaign is too large, or two runs would have one name."""
     check_scenarios(campaign)
     if campaign.seeds < 1 or not campaign.run_count:
         raise ValueError("seeds must be at least 1, and every option of the grid needs a value")
@@ -121,7 +123,7 @@ def check_campaign(campaign: Campaign) -> None:
 
 
 def check_scenarios(campaign: Campaign) -> None:
-    """Raise ValueError unless each scenario is known, and given once: beside `seeds`, or as an axis of the grid."""
+    """Raise ValueError unless each scenario is known, and `scenario` is given either by itself or in the grid."""
     if "scenario" in campaign.fixed or (campaign.scenario and "scenario" in campaign.grid):
         raise ValueError("the scenario is given twice: write it beside `seeds`, or in the grid only")
     for scenario in campaign.grid.get("scenario", [campaign.scenario]):
@@ -130,7 +132,7 @@ def check_scenarios(campaign: Campaign) -> None:
 
 
 def find_run(campaign: Campaign, name: str) -> CampaignRun:
-    """The run with this name. Raises InvalidCampaign if the campaign has none."""
+    """The run with this name, such as `assignor=range,seed=7`. Raises InvalidCampaign if the campaign has none."""
     for run in campaign.runs():
         if run.name == name:
             return run

@@ -32,7 +32,7 @@ class RunMeasures:
 
 
 def measures_of(outcome: RunOutcome) -> RunMeasures:
-    """The measures of a run, from its plan, its events and what its members believed they owned."""
+    """Compute the measures of a run from its plan, its events, and what its members believed they owned."""
     times = disturbances_ms(outcome.plan)
     unowned = outcome.verdict.unowned_partitions
     durations = [*convergences_ms(times, unowned)]
@@ -54,7 +54,7 @@ def computed_targets(outcome: RunOutcome) -> Iterator[TargetAssigned]:
 
 
 def has_stable_member(outcome: RunOutcome) -> bool:
-    """Whether a member of the consumer protocol ever had its whole share of a target."""
+    """Whether at some time a member of the consumer protocol had all partitions that the target assigned to it."""
     for record in outcome.records:
         if record.type == "member-reconciled":
             event = decode_event(record)
@@ -64,13 +64,19 @@ def has_stable_member(outcome: RunOutcome) -> bool:
 
 
 def convergences_ms(times: list[int], unowned: Mapping[int, int]) -> Iterator[int]:
-    """For each disturbance, the time to the last change of owners before the next one; 0 if there is none."""
+    """Yield for each disturbance how long it took until the last change of owners before the next disturbance.
+
+    0 if there was no such change. `times` are those of the disturbances; `unowned` has the times of changes.
+    """
     for begin_ms, end_ms in pairwise([*times, 2**62]):
         yield max((at_ms - begin_ms for at_ms in unowned if begin_ms <= at_ms < end_ms), default=0)
 
 
 def ownerless_ms(unowned: Mapping[int, int], begin_ms: int, end_ms: int) -> int:
-    """The time without an owner between two times, summed over the partitions."""
+    """The time without an owner between `begin_ms` and `end_ms`, summed over the partitions.
+
+    `unowned` has the number of partitions without an owner from each time on.
+    """
     total = 0
     for (from_ms, count), (to_ms, _) in pairwise([*sorted(unowned.items()), (end_ms, 0)]):
         total += count * max(0, to_ms - max(from_ms, begin_ms))

@@ -44,7 +44,7 @@ PlayPlan: TypeAlias = Callable[[SimulationPlan], RunOutcome]
 
 @dataclass(frozen=True, slots=True)
 class CampaignChunk:
-    """The runs that one task simulates: those with the numbers `first` to `last` - 1 in the campaign."""
+    """The runs that one Spark task simulates: numbers `first` to `last` - 1 of the campaign."""
 
     campaign: Campaign
     first: int
@@ -60,7 +60,10 @@ def run_campaign(
     play_one: PlayPlan = play,
     progress: JobProgress | None = None,
 ) -> int:
-    """Simulate the runs that are missing, and return their number. Raises InvalidCampaign, StoreError."""
+    """Simulate the runs of the campaign that the folder does not have yet, and return how many these were.
+
+    Raises InvalidCampaign, StoreError.
+    """
     folder = location_of(folder, spark)
     with exclusive_writer(folder, "events", "runs"):
         claim_folder(campaign, folder)
@@ -81,7 +84,7 @@ def campaign_file(folder: LocationLike) -> Location:
 
 
 def stored_campaign(folder: LocationLike) -> Campaign | None:
-    """The campaign of a folder; None if it has none. Raises InvalidCampaign."""
+    """The campaign whose runs are in the folder; None if it has none. Raises InvalidCampaign."""
     file = campaign_file(folder)
     try:
         return msgspec.json.decode(file.read_bytes(), type=Campaign)
@@ -94,7 +97,10 @@ def stored_campaign(folder: LocationLike) -> Campaign | None:
 
 
 def claim_folder(campaign: Campaign, folder: LocationLike) -> None:
-    """Make the folder the campaign's, and remove events of chunks that were not completed. Raises InvalidCampaign."""
+    """Write the campaign's definition to the folder, and remove the events of chunks that were not completed.
+
+    Raises InvalidCampaign if the folder holds another campaign.
+    """
     check_folder(campaign, folder)
     campaign_file(folder).replace(msgspec.json.encode(campaign))
     place = location_of(folder)
@@ -107,7 +113,7 @@ def claim_folder(campaign: Campaign, folder: LocationLike) -> None:
 def check_folder(campaign: Campaign, folder: LocationLike) -> None:
     """Raise InvalidCampaign if the folder holds another campaign.
 
-    The same campaign may have another question, or more seeds.
+    A campaign that differs only in its question, or has more seeds, counts as the same.
     """
     check_format(folder)
     stored = stored_campaign(folder)
@@ -123,12 +129,10 @@ def check_folder(campaign: Campaign, folder: LocationLike) -> None:
 
 
 def simulated_ranges(folder: LocationLike) -> list[tuple[int, int]]:
-    """For each chunk that is there, the number of its first run and the number after its last.
-
-    Raises InvalidCampaign.
+    """The range of runs of each chunk in the folder: the number of its first run, and that after its last.
 
     The number of runs is read from each file, since chunks differ: the last one of a campaign may be shorter, and more
-    seeds begin a new chunk after it.
+    seeds begin a new chunk after it. Raises InvalidCampaign.
     """
     ranges = []
     for file in (location_of(folder) / "runs").files("chunk-*.parquet"):
@@ -143,7 +147,7 @@ def simulated_ranges(folder: LocationLike) -> list[tuple[int, int]]:
 
 
 def missing_chunks(campaign: Campaign, folder: LocationLike) -> list[CampaignChunk]:
-    """The chunks to simulate: for the gaps between the simulated ranges, and for the runs after the last range."""
+    """The chunks to simulate: the runs between the simulated ranges, and those after the last range."""
     chunks, begin = [], 0
     for first, last in [*simulated_ranges(folder), (campaign.run_count, campaign.run_count)]:
         chunks += [
@@ -155,7 +159,7 @@ def missing_chunks(campaign: Campaign, folder: LocationLike) -> list[CampaignChu
 
 
 def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play) -> None:
-    """Simulate the runs of a chunk and write their events and results."""
+    """Simulate the runs of a chunk, and write their events and results to its two files."""
     runs, events = [], []
     for run in chunk.campaign.runs(chunk.first, chunk.last):
         outcome = require_stable(play_one(chunk.campaign.plan(run)))
@@ -169,9 +173,9 @@ def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play) -> None:
 
 
 def require_stable(outcome: RunOutcome) -> RunOutcome:
-    """Add a violation to an outcome if the group was never Stable.
+    """Return the outcome of a run, with an added violation if its group was never Stable.
 
-    Such a run would count as one without gaps: no partition lost its owner, since none ever had one.
+    Without it such a run would count as one without gaps: no partition lost its owner, since none ever had one.
     """
     if outcome.verdict.counts.rebalances or has_stable_member(outcome):
         return outcome
@@ -180,7 +184,7 @@ def require_stable(outcome: RunOutcome) -> RunOutcome:
 
 
 def runs_schema(campaign: Campaign) -> pa.Schema:
-    """The schema of `DIR/runs`; Arrow cannot infer it from empty lists of violations."""
+    """The Arrow schema of the table in `DIR/runs`; Arrow could not infer it from empty lists of violations."""
     counted = (*fields(Counts), *fields(RunMeasures))
     counts = [(field.name, pa.float64() if field.type is float else pa.int64()) for field in counted]
     return pa.schema(
@@ -217,14 +221,14 @@ def events_table(store: str, records: Sequence[Record]) -> pa.Table:
 
 
 def read_events(spark: SparkSession, folder: LocationLike) -> DataFrame:
-    """All events of the campaign, in the columns of the data source; `store` is the run's name."""
+    """All events of a campaign in the columns of the data source; `store` has the name of the run."""
     place = location_of(folder, spark)
     check_format(place)
     return spark.read.schema(EVENTS_DDL).parquet((place / "events").for_spark)
 
 
 def read_runs(spark: SparkSession, folder: LocationLike) -> DataFrame:
-    """One row for each run of the campaign. Measures that an older release did not write are null."""
+    """The results of a campaign, one row for each run. Measures that an older release did not write are null."""
     place = location_of(folder, spark)
     check_format(place)
     runs = spark.read.option("mergeSchema", "true").parquet((place / "runs").for_spark)
@@ -235,15 +239,12 @@ def read_runs(spark: SparkSession, folder: LocationLike) -> DataFrame:
 
 
 def replay_command(plan: Path | Location, name: str) -> str:
-    """The shell command that simulates one run again, into a store of its own."""
+    """The shell command that simulates the run with this name again, and writes its events to a new store."""
     return shlex.join(["regroup", "campaign", str(plan), "--only", name, "--store", store_file_name(name)])
 
 
 def store_file_name(run: str) -> str:
-    """The name of the file for a run's store.
-
-    It has no comma, since `regroup pipeline ingest` separates paths by commas.
-    """
+    """A file name for the store of a run, without commas, since `regroup pipeline ingest` separates paths by them."""
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", run)
     if len(plain) > MAX_FILE_NAME_LENGTH:
         plain = f"{plain[:MAX_FILE_NAME_LENGTH]}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"

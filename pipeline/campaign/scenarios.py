@@ -1,13 +1,13 @@
 """The scenarios of campaigns: each makes the lab's plan of one run from the options of a cell and a seed."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
-from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
+    BrokerStops,
     Crashes,
     Joins,
     Leaves,
@@ -18,96 +18,22 @@ from regroup.lab.plan.steps import (
     TopicGrows,
 )
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.plan.validation import CLASSIC, CONSUMER
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioOptions:
-    """Options of every scenario, by their names in a campaign's file."""
-
-    members: int = 6
-    """Number of members; all join within the first five seconds."""
-    partitions: int = 12
-    """Number of partitions of the only topic."""
-    protocol: str = CLASSIC
-    """The protocol of all members: eager (range), cooperative (cooperative-sticky) and static (cooperative-sticky, with
-    instance ids) are of the classic one, and classic leaves them to `assignor` and `static`; consumer is KIP-848's."""
-    assignor: str = "cooperative-sticky"
-    """The assignor of all members: range, roundrobin, sticky or cooperative-sticky; consumer has the broker's."""
-    static: bool = False
-    """Whether members have a `group.instance.id`, and keep it when they restart."""
-    session_timeout_ms: int = 45_000
-    """Kafka's `session.timeout.ms`, or the broker's `group.consumer.session.timeout.ms`."""
-    heartbeat_interval_ms: int = 0
-    """Kafka's `heartbeat.interval.ms`, or the broker's `group.consumer.heartbeat.interval.ms`, at most a third of the
-    session timeout; 0 for Kafka's default, which is 3,000, or 5,000 of the consumer protocol."""
-    restart_ms: int = 10_000
-    """Time between the end of a member's process and the start of its next one."""
-    between_ms: int = 60_000
-    """Time from one restart or crash to the next."""
-    graceful: bool = False
-    """Whether a member in `rolling-restart` closes its consumer before its process ends, or is killed."""
-    crashes: int = 3
-    """Number of members that crash, each once."""
-    joins: int = 2
-    """Number of members that join later, in `scale-out` and `slow-member`."""
-    growth: int = 12
-    """Number of partitions that the topic gets in `topic-growth`."""
-    latency_ms: float = 1.0
-    """Time that each chunk of bytes takes on the network."""
-    jitter_ms: float = 1.0
-    """A random part of up to this time is added to the latency of each chunk."""
-    out_of_step: bool = False
-    """Whether each member pauses once before anything happens, for one to two heartbeat intervals. After a rebalance
-    classic members send their heartbeats at the same moments; in a group that has run for hours they do not."""
-    pauses: int = 0
-    """Number of pauses of members (garbage collection) in `slow-network`."""
-    pause_ms: int = 8_000
-    """Mean length of a pause in `slow-network`, and its length in `slow-member`."""
-    records_per_s: float = 0.0
-    """Records written to the topic and processed by the members; they make a run several times as long."""
-
-
-MIN_SESSION_TIMEOUT_MS: Final = 1_000
-"""The least session timeout of a campaign. Kafka's own minimum is 6 s; campaigns may compare shorter ones."""
-HOUR_MS: Final = 3_600_000
-
-OPTION_LIMITS: Final[dict[str, tuple[float, float]]] = {
-    "members": (1, 1_000),
-    "partitions": (1, 10_000),
-    "session_timeout_ms": (MIN_SESSION_TIMEOUT_MS, CoordinatorSettings().group_max_session_timeout_ms),
-    "heartbeat_interval_ms": (0, HOUR_MS),
-    "restart_ms": (1, HOUR_MS),
-    "between_ms": (1, HOUR_MS),
-    "crashes": (0, 1_000),
-    "joins": (1, 1_000),
-    "growth": (1, 10_000),
-    "latency_ms": (0, 10_000),
-    "jitter_ms": (0, 10_000),
-    "pauses": (0, 1_000),
-    "pause_ms": (1, HOUR_MS),
-    "records_per_s": (0, 1_000),
-}
-"""Minimum and maximum of each number. Beyond them a run fails or misleads: if the coordinator rejects the session
-timeout, no member ever joins and no partition ever loses its owner."""
+from regroup.lab.plan.validation import CONSUMER
+from regroup.pipeline.campaign.options import (
+    MIN_SESSION_TIMEOUT_MS,
+    ScenarioOptions,
+    heartbeat_interval_ms,
+    is_classic,
+)
 
 STEADY_MS: Final = 30_000
 """Milliseconds from the start of a run until every member has joined and has its assignment."""
 DRIFT_MS: Final = 18_000
 """When the members pause if their heartbeats have to be out of step."""
-DEFAULT_HEARTBEAT_MS: Final = {CLASSIC: 3_000, CONSUMER: 5_000}
 METADATA_MAX_AGE_MS: Final = 300_000
 """Kafka's `metadata.max.age.ms`: after this time at the latest a classic member knows that a topic has grown."""
-
-PROTOCOLS: Final[dict[str, dict[str, Any]]] = {
-    CLASSIC: {},
-    "eager": {"assignor": "range", "static": False},
-    "cooperative": {"assignor": "cooperative-sticky", "static": False},
-    "static": {"assignor": "cooperative-sticky", "static": True},
-    CONSUMER: {"assignor": ""},
-    "static-consumer": {"assignor": "", "static": True},
-}
-"""The protocols of campaigns, each with the options that it decides."""
+BROKERS: Final = 2
+"""The number of brokers in `failover-restart`; one coordinates the group, and the other one takes over."""
 
 
 def member_name(number: int) -> str:
@@ -115,11 +41,16 @@ def member_name(number: int) -> str:
 
 
 def make_plan(
-    options: ScenarioOptions, seed: int, later: list[tuple[int, SimulationStep]], *, last_effect_ms: int = 0
+    options: ScenarioOptions,
+    seed: int,
+    later: list[tuple[int, SimulationStep]],
+    *,
+    last_effect_ms: int = 0,
+    brokers: int = 1,
 ) -> SimulationPlan:
-    """A plan in which all members join within 5 s, in an order that the seed draws, and the steps `later` follow.
+    """A plan whose members join within 5 s, in an order drawn from the seed; then the steps `later` follow.
 
-    The effect of the last step may take up to `last_effect_ms`, also if `between_ms` is less.
+    The run goes on after the last step for `between_ms`, or for `last_effect_ms` if that is longer.
     """
     random = Random(f"{seed}/arrivals")
     joins: list[tuple[int, SimulationStep]] = [
@@ -129,11 +60,17 @@ def make_plan(
     names = [step.member for _, step in steps if isinstance(step, Joins)]
     return SimulationPlan(
         seed=seed,
+        brokers=brokers,
         settings=group_settings(options),
         topics={"orders": options.partitions},
         members={name: planned_member(options, name) for name in sorted(set(names))},
         network=NetworkPlan(options.latency_ms, options.jitter_ms),
-        workload=replace(NO_WORKLOAD, records_per_s=options.records_per_s),
+        workload=replace(
+            NO_WORKLOAD,
+            records_per_s=options.records_per_s,
+            process_ms=options.process_ms,
+            max_poll_records=options.max_poll_records,
+        ),
         steps=tuple(PlannedStep(StepTrigger("", at_ms), step) for at_ms, step in steps),
         faults_end_ms=max(at_ms for at_ms, _ in steps) + max(options.between_ms, last_effect_ms),
         recovery_timeout_ms=max(900_000, 2 * options.session_timeout_ms),
@@ -141,7 +78,7 @@ def make_plan(
 
 
 def drifts(options: ScenarioOptions, seed: int) -> Iterator[tuple[int, SimulationStep]]:
-    """The pauses that let the heartbeats of all members fall out of step."""
+    """Yield short pauses of all members, after which their heartbeats come at different times."""
     random = Random(f"{seed}/drifts")
     for number in range(options.members if options.out_of_step else 0):
         interval_ms = heartbeat_interval_ms(options)
@@ -149,7 +86,7 @@ def drifts(options: ScenarioOptions, seed: int) -> Iterator[tuple[int, Simulatio
 
 
 def group_settings(options: ScenarioOptions) -> dict[str, str | int]:
-    """The broker's settings: those of the consumer protocol have the timeouts of its members."""
+    """The settings of the broker; in the consumer protocol they include the timeouts, which members do not send."""
     if is_classic(options):
         return {"group.min.session.timeout.ms": MIN_SESSION_TIMEOUT_MS}
     values = {"session.timeout": options.session_timeout_ms, "heartbeat.interval": heartbeat_interval_ms(options)}
@@ -170,31 +107,36 @@ def planned_member(options: ScenarioOptions, name: str) -> MemberPlan:
     )
 
 
-def is_classic(options: ScenarioOptions) -> bool:
-    return options.protocol not in (CONSUMER, "static-consumer")
-
-
-def heartbeat_interval_ms(options: ScenarioOptions) -> int:
-    default_ms = DEFAULT_HEARTBEAT_MS[CLASSIC if is_classic(options) else CONSUMER]
-    return min(options.heartbeat_interval_ms or default_ms, options.session_timeout_ms // 3)
-
-
 def rolling_restart(options: ScenarioOptions, seed: int) -> SimulationPlan:
     """The members are killed, or closed in order (`graceful`), and restarted one after another; a static member keeps
     its instance id."""
+    return make_plan(options, seed, [*restarts_in_turn(options, seed)])
+
+
+def restarts_in_turn(options: ScenarioOptions, seed: int) -> Iterator[tuple[int, SimulationStep]]:
     random = Random(f"{seed}/restarts")
-    steps: list[tuple[int, SimulationStep]] = []
     for number in range(options.members):
         name, at_ms = member_name(number), STEADY_MS + number * options.between_ms + random.randrange(5_000)
         if options.graceful:
-            steps += [(at_ms, Leaves(name)), (at_ms + options.restart_ms, Joins(name))]
+            yield at_ms, Leaves(name)
+            yield at_ms + options.restart_ms, Joins(name)
         else:
-            steps.append((at_ms, restart_of(options, name)))
-    return make_plan(options, seed, steps)
+            yield at_ms, restart_of(options, name)
+
+
+def failover_restart(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """The members restart one after another, as in `rolling-restart`; in the meantime the two brokers do, too. Each is
+    shut down for `restart_ms`, and the other one coordinates the group until it is back."""
+    random = Random(f"{seed}/brokers")
+    steps = [*restarts_in_turn(options, seed)]
+    for broker in range(BROKERS):
+        at_ms = STEADY_MS + round((broker + 0.5) * options.members * options.between_ms / BROKERS)
+        steps.append((at_ms + random.randrange(5_000), BrokerStops(broker, options.restart_ms)))
+    return make_plan(options, seed, steps, brokers=BROKERS)
 
 
 def restart_of(options: ScenarioOptions, name: str) -> SimulationStep:
-    """A member's process is killed, and starts again."""
+    """The step in which a member's process is killed and started again."""
     return (Restarts if options.static else RestartsWithoutInstanceId)(name, options.restart_ms)
 
 
@@ -215,6 +157,39 @@ def crashes(options: ScenarioOptions, seed: int) -> SimulationPlan:
 def scale_out(options: ScenarioOptions, seed: int) -> SimulationPlan:
     """More members join, one after another."""
     return make_plan(options, seed, [*later_joins(options, Random(f"{seed}/joins"))])
+
+
+def scale_in(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """Members are closed, one after another, and do not return; at least one stays."""
+    random = Random(f"{seed}/leaves")
+    leaving = random.sample(range(options.members), min(options.leaves, options.members - 1))
+    steps: list[tuple[int, SimulationStep]] = [
+        (STEADY_MS + number * options.between_ms + random.randrange(options.between_ms // 2 + 1), Leaves(name))
+        for number, name in enumerate(map(member_name, leaving))
+    ]
+    return make_plan(options, seed, steps)
+
+
+def surge(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """Each member is replaced by a new one that joins `overlap_ms` before it is closed; a static replacement has an
+    instance id of its own."""
+    random = Random(f"{seed}/surge")
+    steps: list[tuple[int, SimulationStep]] = []
+    for number in range(options.members):
+        at_ms = STEADY_MS + number * options.between_ms + random.randrange(5_000)
+        steps += [
+            (at_ms, Joins(member_name(options.members + number))),
+            (at_ms + options.overlap_ms, Leaves(member_name(number))),
+        ]
+    return make_plan(options, seed, steps)
+
+
+def paused_node(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """Several members are paused at the same moment for `pause_ms`, as when the machine under them stands still."""
+    random = Random(f"{seed}/node")
+    at_ms = STEADY_MS + random.randrange(options.between_ms)
+    paused = random.sample(range(options.members), min(options.paused, options.members))
+    return make_plan(options, seed, [(at_ms, Pauses(member_name(each), options.pause_ms)) for each in paused])
 
 
 def slow_member(options: ScenarioOptions, seed: int) -> SimulationPlan:
@@ -261,13 +236,17 @@ SCENARIOS: Final[dict[str, CampaignScenario]] = {
     "scale-out": scale_out,
     "slow-member": slow_member,
     "topic-growth": topic_growth,
+    "scale-in": scale_in,
+    "surge": surge,
+    "paused-node": paused_node,
+    "failover-restart": failover_restart,
 }
 
 
 def disturbances_ms(plan: SimulationPlan) -> list[int]:
-    """When something happened to the group or its topic, in ms since the run began; the first joins are left out.
+    """The times of the disturbances in a plan, in ms since the start of the run.
 
-    The return of a member that left belongs to its leaving.
+    The first joins are no disturbances; a member that leaves and returns counts once, when it leaves.
     """
     times: dict[int, None] = {}
     away: dict[str, None] = {}
@@ -281,27 +260,3 @@ def disturbances_ms(plan: SimulationPlan) -> list[int]:
         if at_ms >= STEADY_MS:
             times[at_ms] = None
     return [*times]
-
-
-TYPE_NAMES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a name"}
-
-
-def parse_options(cell: Mapping[str, Any]) -> ScenarioOptions:
-    """The options of a cell; those that it does not name have their defaults. Raises ValueError."""
-    types = {field.name: type(field.default) for field in fields(ScenarioOptions)}
-    for name, value in cell.items():
-        if name not in types:
-            raise ValueError(f"unknown option {name!r}; options: {', '.join(types)}")
-        accepted = (int, float) if types[name] is float else (types[name],)
-        if type(value) not in accepted:  # not isinstance: True is no number here
-            raise ValueError(f"{name} takes {TYPE_NAMES[types[name]]}, not {value!r}")
-        minimum, maximum = OPTION_LIMITS.get(name, (value, value))
-        if not minimum <= value <= maximum:
-            raise ValueError(f"{name} must be from {minimum:,} to {maximum:,}, not {value:,}")
-    protocol = cell.get("protocol", CLASSIC)
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"unknown protocol {protocol!r}; protocols: {', '.join(PROTOCOLS)}")
-    decided = PROTOCOLS[protocol]
-    if twice := [name for name in decided if name in cell]:
-        raise ValueError(f"the protocol {protocol} decides the option {twice[0]}: remove one of them")
-    return ScenarioOptions(**{**cell, **decided})

@@ -29,7 +29,7 @@ TopicRecords: TypeAlias = Mapping[str, list[Record]]
 
 
 def fold_groups(events: DataFrame, target: Location) -> dict[str, int]:
-    """Write the rows of all tables below `target`, and return how many each has.
+    """Fold all groups, write the rows of all tables below `target`, and return the number of rows of each table.
 
     Each group is folded by one task, however long its history is.
     """
@@ -46,7 +46,7 @@ def fold_groups(events: DataFrame, target: Location) -> dict[str, int]:
 
 
 def topic_records(events: DataFrame) -> TopicRecords:
-    """The topic events, which the groups of their store get too: they say how many partitions a topic has."""
+    """The events of topics, by store. Each group's fold needs those of its store for the numbers of partitions."""
     topics = events.where(F.col("group").isNull() & F.col("type").isin(*TOPIC_EVENT_TYPES)).toArrow()
     found: dict[str, list[Record]] = {}
     for batch in topics.sort_by("position").to_batches():

@@ -44,7 +44,7 @@ TOPIC_EVENT_TYPES: Final = ("topic-created", "partitions-added", "topic-deleted"
 
 
 class TopicPayload(msgspec.Struct):
-    """What is read of a topic event's payload: the topic and its number of partitions, which is 0 for a deleted one."""
+    """The fields of a topic event that are read: topic and number of partitions, which is 0 if it was deleted."""
 
     name: str
     topic_id: str = ""
@@ -55,10 +55,7 @@ TOPIC_DECODER: Final = msgspec.json.Decoder(TopicPayload)
 
 
 class GroupHistory:
-    """The history of one group.
-
-    It gets the records of the group and the topic events of its store, in order of position.
-    """
+    """Folds one group: takes the group's records and its store's topic events in order, and returns table rows."""
 
     def __init__(self, group_id: str) -> None:
         self._group = Group(group_id=group_id)
@@ -86,7 +83,7 @@ class GroupHistory:
         self._fold_error = ""
 
     def on_record(self, record: Record) -> Sequence[TableRow]:
-        """Take the next record; returns the rows that are complete now.
+        """Take the next record, and return the rows that it completes.
 
         After a record that cannot be folded, all further ones are ignored.
         """
@@ -104,7 +101,7 @@ class GroupHistory:
         return [("fold_errors", {"position": record.position, "sentence": self._fold_error})]
 
     def on_end(self) -> Iterator[TableRow]:
-        """The remaining rows after the last record: those that were incomplete, and the row of the table `groups`."""
+        """Yield the rows that are incomplete after the last record, and the row of the table `groups`."""
         for builder in (*chain(*self._builders_of.values()), *self._common_builders):
             yield from builder.on_end()
         yield from self._ownership.on_end()
@@ -140,7 +137,7 @@ class GroupHistory:
         return []
 
     def _rows_of_event(self, record: Record) -> list[TableRow]:
-        """Give an event to the builders; returns the rows that are complete now.
+        """Fold an event, pass it to the builders of tables, and return the rows that it completes.
 
         An error of a builder counts as an error of the fold.
         """
@@ -167,7 +164,10 @@ class GroupHistory:
     def _transition(
         self, kind: GroupKind | None, record: Record, event: Event, before: Group, after: Group
     ) -> Transition:
-        """An event for the builders of a kind: it begins a command if they have not got one of the command yet."""
+        """The event as the builders for a kind of group get it (None: those for both kinds).
+
+        `begins_command` is True if they have got no event of its command before.
+        """
         last = self._last_of.get(kind)
         self._last_of[kind] = record
         return Transition(record, event, before, after, last is None or not is_same_command(last, record))

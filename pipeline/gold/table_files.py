@@ -33,7 +33,7 @@ WriteBatch: TypeAlias = Callable[[str, pa.RecordBatch], object]
 
 
 class RowBatches:
-    """Gathers the rows of every table, and passes them to `write` in batches."""
+    """Collects the rows of every table, and passes them to the function `write` in batches."""
 
     def __init__(self, write: WriteBatch) -> None:
         self._write = write
@@ -64,14 +64,14 @@ class RowBatches:
 
 
 def columns_of(rows: Sequence[Any], names: Sequence[str]) -> Iterator[Sequence[Any]]:
-    """The columns of rows that are all tuples or all dictionaries."""
+    """Yield the columns of rows. The rows are all tuples, or all dictionaries with these names as keys."""
     if isinstance(rows[0], dict):
         rows = [tuple(map(row.get, names)) for row in rows]
     return zip(*rows, strict=True)
 
 
 class TableFiles(AbstractContextManager["TableFiles"]):
-    """Writes the rows of one task to the file `name` of each table that has any. After an error none is written."""
+    """Writes the rows of one task, those of each table to a file called `name`. After an error no file is written."""
 
     def __init__(self, target: Location, name: str) -> None:
         self._target, self._name = target, name

@@ -77,7 +77,7 @@ def new_version(folder: LocationLike) -> Location:
 
 
 def make_current(folder: LocationLike, version: TablesVersion) -> None:
-    """Replace `current.json`, so that readers take this version from now on."""
+    """Write this version to `current.json`, so that readers use it from now on."""
     (tables_folder(folder) / "current.json").replace(msgspec.json.encode(version))
 
 
@@ -86,8 +86,6 @@ def remove_old_versions(folder: LocationLike) -> list[str]:
 
     A newer version is kept, since a build may still be writing it. Tables of releases that had no versions are removed,
     too.
-
-    A later one may be growing. Tables of releases that had no versions are removed too.
     """
     current = current_version(folder)
     if current is None:

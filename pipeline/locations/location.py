@@ -30,7 +30,7 @@ COPY_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A file or a folder by its address: an absolute path of this machine, or one with a scheme."""
+    """The address of a file or folder: an absolute path on this machine, or a URL such as `s3a://bucket/runs`."""
 
     address: str
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
@@ -49,7 +49,7 @@ class Location:
 
     @property
     def stem(self) -> str:
-        """The name without its last suffix."""
+        """The last part of the address without its last suffix: `part-0` for `part-0.parquet`."""
         return Path(self.name).stem
 
     @property
@@ -63,7 +63,7 @@ class Location:
 
     @property
     def for_spark(self) -> str:
-        """The address with its scheme, for Spark, which would take one without for a path of `fs.defaultFS`."""
+        """The address with its scheme; Spark would look for a path without scheme in the file system `fs.defaultFS`."""
         return f"file://{self.address}" if self.is_local else self.address
 
     def exists(self) -> bool:
@@ -77,18 +77,18 @@ class Location:
         return int(self._info().size or 0)
 
     def files(self, pattern: str = "*", *, below: bool = False) -> "dict[Location, int]":
-        """The files whose names match the pattern, in order, with their sizes in bytes.
+        """The files in this folder whose names match the pattern, sorted, each with its size in bytes.
 
-        With `below` those in all sub-folders are among them.
+        With `below` the files in all sub-folders are included.
         """
         return self._children(pattern, fs.FileType.File, below)
 
     def folders(self) -> "list[Location]":
-        """The folders in a folder, in order."""
+        """The folders in this folder, sorted."""
         return list(self._children("*", fs.FileType.Directory, below=False))
 
     def matching(self) -> "list[Location]":
-        """The files whose addresses match this address as a pattern (`s3a://bucket/runs/*.db`), in order."""
+        """The files that match this address, which is a pattern such as `s3a://bucket/runs/*.db`, sorted."""
         parts = self.address.split("/")
         plain = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts) - 1)
         folder = Location("/".join(parts[:plain]), self.settings)
@@ -99,7 +99,7 @@ class Location:
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """Open the file for reading, as an Arrow file, while the block lasts. Raises FileNotFoundError."""
+        """Open this file for reading, as an Arrow file, within the `with` block. Raises FileNotFoundError."""
         with self._failures():
             system, path = self._system()
             file = system.open_input_file(path)
@@ -107,7 +107,7 @@ class Location:
             yield file
 
     def read_bytes(self) -> bytes:
-        """The content of a file. Raises FileNotFoundError."""
+        """The whole content of this file. Raises FileNotFoundError."""
         with self.opened() as file:
             return bytes(file.read())
 
@@ -154,7 +154,7 @@ class Location:
             yield copy
 
     def remove(self) -> None:
-        """Remove a file, if there is one."""
+        """Remove this file, if it exists."""
         if self.is_local:
             self.path.unlink(missing_ok=True)
         elif self.exists():
@@ -163,7 +163,7 @@ class Location:
                 system.delete_file(path)
 
     def remove_folder(self) -> None:
-        """Remove a folder with everything in it, if there is one."""
+        """Remove this folder with everything in it, if it exists."""
         if self.is_local:
             shutil.rmtree(self.path, ignore_errors=True)
         elif self.exists():
@@ -193,7 +193,7 @@ class Location:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Raise StoreFailed with the address in place of the errors of a file system that is not this machine's."""
+        """Raise StoreFailed, with the address, for errors of a file system other than this machine's."""
         try:
             yield
         except FileNotFoundError:

@@ -38,7 +38,7 @@ def write_report(spark: SparkSession, folder: LocationLike) -> Location:
 
 
 def natural_order(row: Row) -> list[tuple[int, str]]:
-    """The sorting key of a row: its cell, with numbers in it by their value, then its phase or time."""
+    """A key to sort rows by: the cell, with its numbers compared as numbers, and then the phase or time."""
     words = re.split(r"(\d+)", row.cell)
     last = str(row["phase"]) if "phase" in row else f"{row['at_s']:020.3f}" if "at_s" in row else ""
     return [(int(word), "") if word.isdigit() else (0, word) for word in [*words, last]]
@@ -77,7 +77,7 @@ def section_html(heading: str, words: str, inside: str) -> str:
 
 
 def table_html(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
-    """An HTML table, whose first column has numbers. The cells are HTML already."""
+    """An HTML table, whose first column is formatted for numbers. The texts of `rows` must be HTML already."""
     first, *others = headings
     head = f'<tr><th class="n">{first}</th>' + "".join(f"<th>{each}</th>" for each in others) + "</tr>"
     lines = [f'<tr><td class="n">{row[0]}</td>' + "".join(f"<td>{each}</td>" for each in row[1:]) for row in rows]

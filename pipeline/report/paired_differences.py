@@ -1,14 +1,17 @@
 """Differences between the cells of a campaign, run by run with the same seed, with bootstrap intervals.
 
 The first value of the grid's first option is the baseline; each other value is compared with it where all other options
-are the same. An interval holds 95 % of the means of as many differences, drawn again and again from those found.
+are the same. Many comparisons find some difference by chance, so the intervals are simultaneous: in 95 % of campaigns
+every one of them holds its true mean. They are those of the studentized bootstrap: the seeds are drawn with repetition,
+the same for all comparisons, and an interval is as many standard errors wide as the most distant of all means is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
-from random import Random
-from statistics import fmean
 from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun
 
@@ -19,15 +22,16 @@ MEASURES: Final[Mapping[str, str]] = {
 }
 """The columns of `DIR/runs` that are compared, with their names."""
 RESAMPLES: Final = 2_000
-TAIL: Final = 0.025
+CONFIDENCE: Final = 0.95
 MIN_PAIRS: Final = 2
 
 Measured = Mapping[tuple[str, int], Mapping[str, Any]]
 """The measures of each run, by the name of its cell and its seed."""
+Matrix = NDArray[np.float64]
 
 
 class PairedDifference(NamedTuple):
-    """How much more a cell costs than the one with the baseline, in one measure."""
+    """How much a cell exceeds the cell with the baseline in one measure, as mean over the seeds, with its interval."""
 
     cell: str
     baseline: str
@@ -38,11 +42,46 @@ class PairedDifference(NamedTuple):
     mean_difference: float
     low: float
     high: float
-    """The interval of the mean difference, from `low` to `high`: 95 % of the bootstrap's means."""
+    """The interval of the mean difference, from `low` to `high`."""
+    pairs_needed: int | None
+    """With so many pairs of the same spread the interval begins to exclude 0; None if the mean difference is 0."""
 
 
-def paired_differences(campaign: Campaign, runs: Measured) -> Iterator[PairedDifference]:
-    """Every comparison for which there are runs of both cells with the same seeds."""
+class Comparison(NamedTuple):
+    """A cell, the cell with the baseline that it is compared with, and the measure."""
+
+    cell: str
+    baseline: str
+    measure: str
+
+
+def paired_differences(campaign: Campaign, runs: Measured) -> list[PairedDifference]:
+    """The result of every comparison for which both cells have runs with the same seeds."""
+    rows = [(each, differences_by_seed(runs, each, campaign.seeds)) for each in comparisons(campaign)]
+    found = [(each, row) for each, row in rows if np.count_nonzero(~np.isnan(row)) >= MIN_PAIRS]
+    if not found:
+        return []
+    matrix = np.array([row for _, row in found])
+    means, errors, pairs = means_and_errors(matrix)
+    widths = errors * critical_value(matrix)
+    return [
+        PairedDifference(
+            *each,
+            pairs=int(count),
+            mean_difference=float(mean),
+            low=float(mean - width),
+            high=float(mean + width),
+            pairs_needed=pairs_needed(float(mean), float(width), int(count)),
+        )
+        for (each, _), mean, width, count in zip(found, means, widths, pairs, strict=True)
+    ]
+
+
+def comparisons(campaign: Campaign) -> Iterator[Comparison]:
+    """Yield the comparisons: in each measure, each cell with the one that differs from it in the first option alone.
+
+    The latter has the first value of that option, the baseline.
+    """
     if not campaign.grid:
         return
     first, *others = campaign.grid
@@ -52,32 +91,63 @@ def paired_differences(campaign: Campaign, runs: Measured) -> Iterator[PairedDif
             where = dict(zip(others, rest, strict=True))
             for value in values:
                 cell, other = (CampaignRun({first: each, **where}, 0).cell_name for each in (value, baseline))
-                found = [*differences(runs, cell, other, measure, campaign.seeds)]
-                if len(found) >= MIN_PAIRS:
-                    yield PairedDifference(cell, other, measure, len(found), fmean(found), *bootstrap_interval(found))
+                yield Comparison(cell, other, measure)
 
 
-def differences(runs: Measured, cell: str, baseline: str, measure: str, seeds: int) -> Iterator[float]:
-    for seed in range(seeds):
-        values = [runs.get((each, seed), {}).get(measure) for each in (cell, baseline)]
-        if values[0] is not None and values[1] is not None:
-            yield float(values[0]) - float(values[1])
+def differences_by_seed(runs: Measured, comparison: Comparison, seeds: int) -> Matrix:
+    """The difference between the two cells for each seed; NaN if a run or its measure is missing."""
+    cells = (comparison.cell, comparison.baseline)
+    values = [
+        [runs.get((cell, seed), {}).get(comparison.measure) for seed in range(seeds)]  # None becomes NaN below
+        for cell in cells
+    ]
+    of_cell, of_baseline = np.array(values, dtype=np.float64)
+    difference: Matrix = of_cell - of_baseline
+    return difference
 
 
-def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:
-    """The interval that holds 95 % of the means of samples of the same size, drawn with repetition."""
-    random = Random(len(values))
-    means = sorted(fmean(random.choices(values, k=len(values))) for _ in range(resamples))
-    cut = int(TAIL * resamples)
-    return means[cut], means[-1 - cut]
+def means_and_errors(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """The mean of each row, its standard error, and the number of its values that are not NaN."""
+    pairs = np.count_nonzero(~np.isnan(matrix), axis=1)
+    return np.nanmean(matrix, axis=1), np.nanstd(matrix, axis=1, ddof=1) / np.sqrt(pairs), pairs
+
+
+def critical_value(matrix: Matrix, resamples: int = RESAMPLES) -> float:
+    """How many standard errors wide each half of the intervals must be: the 95th percentile, over samples of the seeds
+    drawn with repetition, of the largest distance of a row's mean from the mean that was found. Rows are comparisons,
+    columns are seeds. Rows whose values are all equal are left out; 0 if all are.
+    """
+    means, errors, pairs = means_and_errors(matrix)
+    vary = errors > 0
+    if not vary.any():
+        return 0.0
+    rows, means, errors, pairs = matrix[vary], means[vary], errors[vary], pairs[vary]
+    is_known = ~np.isnan(rows)
+    centred = np.where(is_known, rows - means[:, None], 0.0)
+    random = np.random.default_rng(matrix.shape[1])
+    distances = np.empty(resamples)
+    for number in range(resamples):
+        drawn = random.integers(0, matrix.shape[1], matrix.shape[1])
+        weights = np.bincount(drawn, minlength=matrix.shape[1]).astype(np.float64)
+        known = np.maximum(is_known @ weights, 1)
+        distances[number] = np.max(np.abs(centred @ weights / known) / errors)
+    return float(np.quantile(distances, CONFIDENCE))
+
+
+def pairs_needed(mean: float, width: float, pairs: int) -> int | None:
+    """How many pairs of runs with the same spread are needed for an interval that excludes 0; None if the mean is 0.
+
+    An interval's width falls with the square root of the number of pairs.
+    """
+    return max(MIN_PAIRS, int(np.ceil(pairs * (width / mean) ** 2))) if mean else None
 
 
 def measured(rows: Iterable[Any]) -> Measured:
-    """The rows of `DIR/runs`, by cell and seed."""
+    """The measures of each row of `DIR/runs`, by cell and seed."""
     return {(row["cell"], row["seed"]): measures_of(row) for row in rows}
 
 
 def measures_of(row: Any) -> dict[str, Any]:
-    """The measures of a run; one without records has none that were processed again."""
+    """The measures in a row of `DIR/runs`. A run that processed no records has None for those processed twice."""
     found = {name: row[name] for name in MEASURES}
     return found if row["processed"] else found | {"processed_twice": None}

@@ -41,7 +41,7 @@ class BarLayout(NamedTuple):
 
 
 def bar_layout(ends: Mapping[str, float], values: Iterable[str]) -> BarLayout:
-    """A layout with room for each bar up to its end, for its label beside or above it, and for the value after it."""
+    """A layout for bars with these ends, with room for each bar's label beside or above it and its value after it."""
     label_width = max((len(name) for name in ends), default=0) * LETTER_WIDTH + 16
     left = label_width if label_width <= MAX_LABEL_WIDTH else 8.0
     right = max((len(value) for value in values), default=0) * LETTER_WIDTH + 16
@@ -92,7 +92,7 @@ def bar_axis(layout: BarLayout, unit: str) -> str:
 
 
 def svg(height: float, inside: str, title: str) -> str:
-    """An SVG element with this content, and with a title for screen readers."""
+    """An SVG element of this height with the content `inside`, and with a title for screen readers."""
     return (
         f'<svg viewBox="0 0 {PLOT_WIDTH} {height + 36:.0f}" role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{inside}</svg>"
@@ -145,7 +145,7 @@ def stacked_bars(rows: Mapping[str, Mapping[str, float]], parts: Sequence[str], 
 
 
 def css_class(part: str) -> str:
-    """The class in report.css with the colour of a part."""
+    """The CSS class in report.css that has the colour of this part of a stacked bar."""
     return "part-" + part.replace("_", "-")
 
 
@@ -181,7 +181,7 @@ class FanScale(NamedTuple):
 
 
 def fan_scale(all_series: Iterable[PercentileSeries]) -> FanScale:
-    """The axes on which all series fit."""
+    """The axes on which all of these series fit."""
     points = [point for series in all_series for point in series]
     end = max((at for at, _ in points), default=0.0)
     return FanScale(end or 1.0, max((percentiles.p95 for _, percentiles in points), default=0.0) or 1.0)

@@ -24,7 +24,7 @@ NOT_OWNED_YET: Final = "not-owned-yet"
 
 
 class RunStatistics:
-    """The statistics of one folder. The runs of a campaign with the same options have the same `cell`."""
+    """Computes the statistics of one folder over its runs. Runs with the same options form a cell; `cell` names it."""
 
     def __init__(self, spark: SparkSession, folder: LocationLike) -> None:
         self._spark, self._folder = spark, location_of(folder, spark)
@@ -171,9 +171,10 @@ class RunStatistics:
     def paired_differences(self) -> DataFrame:
         """The differences between cells of a campaign, from run to run with the same seed; no rows for stores."""
         campaign = stored_campaign(self._folder) if self.is_campaign else None
-        found = [*paired_differences(campaign, measured(self.runs.collect()))] if campaign else []
+        found = paired_differences(campaign, measured(self.runs.collect())) if campaign else []
         schema = (
-            "cell string, baseline string, measure string, pairs long, mean_difference double, low double, high double"
+            "cell string, baseline string, measure string, pairs long, mean_difference double, low double, "
+            "high double, pairs_needed long"
         )
         return self._spark.createDataFrame([tuple(each) for each in found], schema)
 
@@ -181,7 +182,10 @@ class RunStatistics:
         return read_table(self._spark, self._folder, name, self._version)
 
     def _stores(self) -> DataFrame:
-        """Ingested stores as runs of one cell. Only their gaps show how long partitions had no owner."""
+        """The ingested stores as runs that all belong to one cell.
+
+        Of these runs only the gaps show how long partitions had no owner.
+        """
         stores = self._table("groups").select("store").distinct()
         gaps = self._gaps().where(F.col("reason") != NOT_OWNED_YET)
         lost = gaps.groupBy("store").agg(F.expr(GAP_SECONDS).alias("ownerless_s"))
@@ -216,7 +220,7 @@ class RunStatistics:
         return completed.join(self._cells, "store")
 
     def _times(self) -> DataFrame:
-        """A row for each run and each of the same times after its start, up to its end.
+        """A row for each run and each of a fixed number of times after its start, the same for all runs, up to its end.
 
         A run ends with the simulation, or with the last event of a store.
         """
@@ -232,7 +236,7 @@ class RunStatistics:
 
 
 def distribution(grouped: GroupedData, column: str) -> DataFrame:
-    """The percentiles of a column in each group, and the number of its values."""
+    """The percentiles of a column in each group of rows, and the number of its values that are not null."""
     shares = ", ".join(map(str, PERCENTILES.values()))
     percentiles = F.expr(f"percentile({column}, array({shares}))").alias("percentiles")
     parts = grouped.agg(percentiles, F.count(column).alias("value_count"))

@@ -32,7 +32,7 @@ DrawSection: TypeAlias = Callable[[Sequence[Row], str], str]
 
 
 class ReportSection(NamedTuple):
-    """One section of the page, which shows the statistic `key` of `RunStatistics`."""
+    """One section of the page: its heading and words, and how it draws the statistic `key` of `RunStatistics`."""
 
     key: str
     heading: str
@@ -201,7 +201,10 @@ SECTIONS: Final = (
 def with_missing_cells(
     rows: Sequence[Row], cells: Sequence[str], columns: Mapping[str, object] | None
 ) -> Iterator[Row]:
-    """Yield the rows in the order of the cells. A cell without a row gets one with these columns, such as zeros."""
+    """Yield the rows in the order of `cells`; a cell without a row gets one with the values in `columns`, such as 0.
+
+    If `columns` is None, such a cell gets no row.
+    """
     by_cell: dict[str, list[Row]] = {}
     for row in rows:
         by_cell.setdefault(row.cell, []).append(row)
@@ -215,7 +218,7 @@ def with_missing_cells(
 def render_sections(
     rows: ReportRows, *, is_campaign: bool, cells: Sequence[str] = ()
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield heading, words and plot of each section, with the `cells` of a campaign in this order."""
+    """Yield the heading, the words and the plot of each section. `cells` is the order of a campaign's cells."""
     for section in SECTIONS:
         words = section.words if is_campaign else section.words_of_stores or section.words
         if found := rows[section.key]:

@@ -12,7 +12,8 @@ from pyspark.sql import Row
 
 from regroup.lab.plan.validation import CLASSIC
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun
-from regroup.pipeline.campaign.scenarios import PROTOCOLS, SCENARIOS, parse_options
+from regroup.pipeline.campaign.options import PROTOCOLS, parse_options
+from regroup.pipeline.campaign.scenarios import SCENARIOS
 from regroup.pipeline.report.paired_differences import MEASURES
 from regroup.pipeline.report.sections import cell_label, option_label
 
@@ -30,7 +31,7 @@ LIMITS: Final = (
 
 
 def ordered_cells(campaign: Campaign) -> list[str]:
-    """The names of all cells. Cells that differ only in the first option of the grid are next to each other."""
+    """The names of all cells, ordered so that cells that differ only in the grid's first option are neighbours."""
     names = list(campaign.grid)
     others = [campaign.grid[name] for name in names[1:]]
     cells = [
@@ -66,7 +67,7 @@ def setup_html(campaign: Campaign) -> str:
 
 
 def protocols_of(campaign: Campaign) -> list[str]:
-    """The protocols of the campaign's members."""
+    """The group protocols that the campaign's members use: `classic`, `consumer` or both."""
     found: list[str] = campaign.grid.get("protocol", [campaign.fixed.get("protocol", CLASSIC)])
     return found
 
@@ -126,22 +127,31 @@ def differences_html(rows: Sequence[Row]) -> str:
         return ""
     words = (
         "How much more a cell costs than the one with the first value of the first option, from run to run with the "
-        "same seed: the mean difference, and the interval that holds 95 % of the means of 2,000 bootstrap samples."
+        "same seed: the mean difference, and in brackets its interval. All intervals of this page hold the true means "
+        "together with 95 % (2,000 bootstrap samples of the seeds), so they are wider than each alone would be. With "
+        "as many pairs as are needed the interval begins to exclude 0."
     )
     parts = [f'<h2>Paired differences</h2><p class="soft">{escape(words)}</p>']
     for measure, name in MEASURES.items():
         lines = [
             f"<tr><td>{escape(cell_label(row.cell))}</td><td>{escape(cell_label(row.baseline))}</td>"
             f'<td class="n">{row.mean_difference:+,.1f} ({row.low:+,.1f} to {row.high:+,.1f})</td>'
-            f'<td class="n">{row.pairs}</td></tr>'
+            f'<td class="n">{row.pairs}</td><td class="n">{_count_or_dash(row.pairs_needed)}</td></tr>'
             for row in rows
             if row.measure == measure
         ]
         if not lines:
             continue
-        head = '<tr><th></th><th>compared with</th><th class="n">difference</th><th class="n">pairs</th></tr>'
+        head = (
+            '<tr><th></th><th>compared with</th><th class="n">difference</th><th class="n">pairs</th>'
+            '<th class="n">needed</th></tr>'
+        )
         parts.append(f"<h3>{escape(name)}</h3><table>{head}{''.join(lines)}</table>")
     return "".join(parts)
+
+
+def _count_or_dash(count: int | None) -> str:
+    return "–" if count is None else f"{count:,}"
 
 
 def _median_and_spread(row: Row | None) -> str:

@@ -83,7 +83,7 @@ class RegroupSource(DataSource):
 
 
 class SourceOptions:
-    """The parsed options of one `load`. Raises InvalidOption."""
+    """The options of one `load`, parsed and checked. Raises InvalidOption."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         for name in options:
@@ -117,7 +117,7 @@ class SourceOptions:
         return store.last_position if self.until is None else min(store.last_position, self.until)
 
     def splits(self, store: StoreExtent, after: int, through: int) -> Iterator[StoreSplit]:
-        """Split the range after < position <= through of a store into tasks of equal size."""
+        """Yield tasks of equal size for the events of a store with after < position <= through."""
         for start in range(after, through, self.rows_per_split):
             yield StoreSplit(store.path, start, min(start + self.rows_per_split, through), store.host)
 
@@ -155,7 +155,7 @@ def parse_choice(options: Mapping[str, str], name: str, choices: Sequence[str]) 
 
 
 def read_split(split: StoreSplit, conditions: Sequence[SqlCondition]) -> Iterator[pa.RecordBatch]:
-    """The events of a split with the name of their store. Raises a StoreError."""
+    """Yield the events of a split that fulfil the conditions, with the name of their store. Raises a StoreError."""
     path = Path(split.path)
     check_host(path, split.host)
     sql = " ".join(f"AND {condition.sql}" for condition in conditions)

@@ -50,7 +50,7 @@ def to_condition(wanted: Filter) -> SqlCondition | None:
 
 
 def filtered_column(wanted: Filter) -> str:
-    """The name of the column that a filter is about; empty if there is none, or if it is a field within a column."""
+    """The name of the column to which a filter applies; empty if it has none, or if it is a field within a column."""
     path: tuple[str, ...] = getattr(wanted, "attribute", ())
     return path[0] if len(path) == 1 else ""
 

@@ -17,7 +17,7 @@ ON_ERROR_CHOICES: Final = ("fail", "skip")
 
 
 class StoreExtent(NamedTuple):
-    """A store when it was inspected: it holds all events with trimmed_through < position <= last_position."""
+    """What was found when a store was inspected: it has all events with trimmed_through < position <= last_position."""
 
     path: str
     trimmed_through: int
@@ -29,18 +29,21 @@ class StoreExtent(NamedTuple):
 
 
 class SkippedStore(NamedTuple):
-    """A file that is not read, and the reason, which names the file."""
+    """A file that is skipped as a bad store, and the reason as a sentence that names the file."""
 
     path: str
     reason: str
 
 
 class StoreOnOtherHost(StoreError):
-    """A store is on another machine, or a process on another machine may be writing to it."""
+    """Raised if a store is on another machine, or if a process on another machine may be writing to it."""
 
 
 def find_stores(patterns: str) -> list[Path]:
-    """The files of comma-separated paths and patterns (`runs/*.db`), each once, in order. Raises NotAStore."""
+    """The files that match a text of paths and patterns separated by commas, without repetitions, sorted.
+
+    Raises NotAStore.
+    """
     found: dict[str, None] = {}
     for pattern in split_patterns(patterns):
         if scheme_of(pattern) != "file":
@@ -59,14 +62,14 @@ def find_stores(patterns: str) -> list[Path]:
 
 
 def split_patterns(patterns: str) -> list[str]:
-    """The paths and patterns in a text that separates them by commas."""
+    """Split a text at its commas to paths and patterns."""
     return [each.strip() for each in patterns.split(",") if each.strip()]
 
 
 def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
-    """The range of positions in a store.
+    """Find out which positions a store has. With `read_all`, every page and every event is read before.
 
-    With `read_all` every page and every event is read first. Raises a StoreError.
+    Raises a StoreError.
     """
     if not store_exists(path):
         raise NotAStore(f"There is no store in {path}: name another file.")
@@ -80,7 +83,10 @@ def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
 
 
 def inspect_stores(paths: Iterable[Path], on_error: OnError) -> Iterator[StoreExtent | SkippedStore]:
-    """Every store, in order. With `skip` each is read in full first, so that no bad store is read in part."""
+    """Inspect every store, in order. If `on_error` is `skip`, each store is read in full before.
+
+    So a bad store is skipped as a whole, and not found to be bad after a part of it was used.
+    """
     for path in paths:
         try:
             yield inspect_store(path, read_all=on_error == "skip")
@@ -91,7 +97,7 @@ def inspect_stores(paths: Iterable[Path], on_error: OnError) -> Iterator[StoreEx
 
 
 def check_complete(path: str | Path, after: int, through: int, events: int) -> None:
-    """Raise StoreDamaged unless the number of events read is that of the positions with after < position <= through."""
+    """Raise StoreDamaged unless `events`, the number of events read, equals `through` - `after`."""
     if events != through - after:
         raise StoreDamaged(
             f"{path} is damaged: of the positions {after + 1} to {through} only {events} are there. "

@@ -44,7 +44,7 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def machine_java(environment: Mapping[str, str]) -> Path | None:
-    """The `java` that Spark's own launcher would choose."""
+    """The `java` program that Spark's own launcher would choose on this machine; None if it would find none."""
     home = environment.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin")) if home else environment.get("PATH"))
     return Path(found) if found else None
@@ -66,9 +66,9 @@ def pip_java() -> Path | None:
 
 
 def with_launcher(java: Path) -> Path:
-    """A temporary JAVA_HOME whose `java` runs the given one without `--add-modules=jdk.incubator.vector`.
+    """Make a temporary JAVA_HOME that is removed when this process ends.
 
-    It is removed when this process ends.
+    Its `java` runs the given one, without the option `--add-modules=jdk.incubator.vector` that Spark adds.
     """
     folder = Path(tempfile.mkdtemp(prefix="regroup-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -19,7 +19,7 @@ POLL_INTERVAL_S: Final = 0.5
 def run_with_progress(
     spark: SparkSession, what: str, job: Callable[[], Result], progress: JobProgress | None
 ) -> Result:
-    """Run a job and return its result; meanwhile another thread reports its progress."""
+    """Run a Spark job and return its result; another thread reports the job's progress while it runs."""
     if progress is None:
         return job()
     context, job_group = spark.sparkContext, str(uuid4())
@@ -41,7 +41,7 @@ def run_with_progress(
 
 
 def count_tasks(tracker: StatusTracker, job_group: str) -> tuple[int, int]:
-    """The completed tasks and all tasks of the stages that are known by now."""
+    """The number of completed tasks, and of all tasks, in those stages of the job group that Spark has begun."""
     jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(job_group)))
     stages = [stage for job in jobs for stage in map(tracker.getStageInfo, job.stageIds) if stage]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)

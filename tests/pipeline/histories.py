@@ -1,9 +1,11 @@
 """Histories of simulated runs, as records and as stores."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
@@ -88,3 +90,17 @@ def rows_of_table(rows: Iterable[TableRow], name: str) -> list[dict[str, object]
     return [
         row if isinstance(row, dict) else dict(zip(columns, row, strict=True)) for table, row in rows if table == name
     ]
+
+
+def assert_one_owner_or_one_gap(rows: Sequence[TableRow], partitions: int) -> None:
+    """Check that each partition has at every time one owner or one gap, from its first time on without an end."""
+    gaps = [gap for gap in rows_of_table(rows, "gaps") if gap["reason"] != "session-expiry"]
+    covered: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
+    for row in [*rows_of_table(rows, "ownership"), *gaps]:
+        end: Any = row["to_ms"] or 2**62
+        covered[row["topic"], row["partition"]].append((row["from_ms"], end))  # type: ignore[arg-type]  # both are numbers
+    assert len(covered) == partitions
+    for periods in covered.values():
+        periods = sorted(each for each in periods if each[0] < each[1])
+        assert [end for _, end in periods[:-1]] == [begin for begin, _ in periods[1:]]
+        assert periods[-1][1] == 2**62

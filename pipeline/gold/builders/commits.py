@@ -13,9 +13,10 @@ Writers: TypeAlias = dict[tuple[str, int], MemberId]
 
 
 class OffsetCommits(TableBuilder):
-    """Builds `commits` of one group, and notes in `ownership` which member committed.
+    """Builds the table `commits` for one group, and counts in `ownership` the commits of each owner.
 
-    The event that commits a late or transactional offset does not name the member; the one that wrote the offset does.
+    The event that commits a late or transactional offset does not name the member; it is taken from the event that
+    wrote the offset.
     """
 
     def __init__(self, ownership: Ownership) -> None:

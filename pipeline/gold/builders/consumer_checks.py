@@ -9,7 +9,7 @@ from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow,
 
 
 class ConsumerChecks(TableBuilder):
-    """Yields the violations of one group. The numbers of its events are checked elsewhere."""
+    """Yields the invariants of the consumer protocol that one group violates. Event numbers are checked elsewhere."""
 
     def __init__(self) -> None:
         self._last: tuple[int, Group] | None = None
@@ -29,11 +29,14 @@ class ConsumerChecks(TableBuilder):
         self._last = (position, after)
 
     def stop_within_command(self) -> None:
-        """Note that the next event of the present command cannot be folded: the group need not be sound."""
+        """Skip the check after the present command, whose next event cannot be folded.
+
+        Invariants need not hold between the events of a command.
+        """
         self._last = None
 
     def on_end(self) -> Iterator[TableRow]:
-        """The invariants of the group hold after every command, and not between its events."""
+        """Yield the violations of the group after its last command; invariants need not hold within a command."""
         if self._last is not None:
             position, group = self._last
             self._last = None

@@ -19,7 +19,7 @@ from regroup.protocol.consumer.subscription import assigned_partitions
 
 
 class GenerationMembers(TableBuilder):
-    """Builds `generation_members` of one group."""
+    """Builds the table `generation_members` for one group."""
 
     def __init__(self) -> None:
         self._joined_ms: dict[MemberId, int] = {}
@@ -69,7 +69,7 @@ class GenerationMembers(TableBuilder):
             self._open[member.member_id] = self._generation | self._member_columns(member, event.leader_id)
 
     def _take_over(self, group: Group, member_id: MemberId, at_ms: int) -> None:
-        """Begin a row for a new process of a static member, which gets the member's assignment without a rebalance."""
+        """Begin a row for the new process of a static member, which gets its assignment without a rebalance."""
         member = group.members[member_id]
         row = self._generation | self._member_columns(member, group.leader_id)
         self._open[member_id] = row | (assignment_columns(member, at_ms) if member.assignment else {})

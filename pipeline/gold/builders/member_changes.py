@@ -14,7 +14,10 @@ TriggerName: TypeAlias = Callable[[Transition], str | None]
 
 
 class MemberChanges:
-    """The changes of the members of one group. If a command has several triggers, the last one counts."""
+    """Counts the members of one group that joined, left, were removed and were replaced, and notes the last trigger.
+
+    A trigger is the event that leads to a rebalance or group epoch; of several in one command the last one counts.
+    """
 
     def __init__(self, name_of: TriggerName) -> None:
         self._name_of = name_of
@@ -28,7 +31,7 @@ class MemberChanges:
         """The number of members before the present command."""
 
     def on_event(self, transition: Transition) -> None:
-        """Take the next event, before it starts a rebalance."""
+        """Count an event. It must be passed here before the rebalance that it starts takes the counts."""
         if transition.begins_command:
             self._changes += self._of_command
             self._of_command.clear()
@@ -39,9 +42,9 @@ class MemberChanges:
             self._of_command[name] += 1
 
     def take(self, *, with_command: bool) -> dict[str, int]:
-        """The numbers of members that joined, left, were removed and were replaced, which begin again at 0.
+        """Return how many members joined, left, were removed and were replaced, and set these counts to 0.
 
-        Without `with_command` the events of the present command are left for the next call.
+        Without `with_command` the events of the present command are not included, and count for the next call.
         """
         changes = self._changes
         if with_command:

@@ -10,15 +10,18 @@ from regroup.pipeline.gold.builders.table_builder import TableRow, Transition
 
 
 class MemberLifetimes:
-    """Builds `member_lifetimes` of one group, of both kinds. The member ids of a group that changes its kind stay."""
+    """Builds the table `member_lifetimes` for one group of either kind.
+
+    If the group changes its kind, its members keep their ids, and so their rows.
+    """
 
     def __init__(self) -> None:
         self._open: dict[MemberId, dict[str, Any]] = {}
 
     def on_snapshot(self, group: Group, at_ms: int) -> None:
-        """Begin with the members of a snapshot, which stands in place of trimmed events.
+        """Begin rows for the members in a snapshot, which replaces trimmed events.
 
-        When a member of the consumer protocol joined is not in it: its row begins at `at_ms`.
+        A snapshot does not say when a member of the consumer protocol joined; its row begins at `at_ms`.
         """
         for member_id in group.member_ids:
             member = group.members.get(member_id)
@@ -82,7 +85,10 @@ class MemberLifetimes:
 
 
 def described(group: Group, member_id: MemberId) -> dict[str, Any]:
-    """A member as it described itself; a member of the classic protocol may be in a group of the other one."""
+    """The columns with which a member describes itself: instance id, client id, host, session timeout and protocol.
+
+    The protocol is the member's, since a group of the consumer protocol may have classic members.
+    """
     if group.consumer is None:
         member = group.members[member_id]
         instance_id, profile, kind = member.instance_id, member.profile, GroupKind.CLASSIC

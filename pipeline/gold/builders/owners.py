@@ -38,13 +38,13 @@ GAP_REASONS: Final[dict[GroupState, str]] = {
 
 
 class ClassicOwners(TableBuilder):
-    """Follows classic groups."""
+    """Passes to `ownership` which partitions the members of a classic group own after each event."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
 
     def on_snapshot(self, group: Group, at_ms: int) -> None:
-        """Begin with a snapshot, which stands in place of trimmed events: each member owns its assignment."""
+        """Begin with a snapshot, which replaces trimmed events: each member owns its assignment."""
         self._subscribe(group)
         if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             for member in group.members.values():
@@ -91,7 +91,7 @@ class ClassicOwners(TableBuilder):
                 yield from lost_members(ownership, after, at_ms)
 
     def _subscribe(self, group: Group) -> None:
-        """Take the subscribed topics of the group's members. A group without members keeps the last ones."""
+        """Pass on the topics to which the members subscribe; a group without members keeps its last ones."""
         if group.members:
             self._ownership.subscribe(
                 topic
@@ -101,7 +101,7 @@ class ClassicOwners(TableBuilder):
             )
 
     def _assign(self, transition: Transition, member: Member) -> Iterator[TableRow]:
-        """Give a member the partitions of its assignment, and end its ownership of all others."""
+        """Make a member the owner of the partitions of its assignment, and of no others."""
         assigned = assigned_partitions(member.assignment)
         yield from self._ownership.remove(member.member_id, transition.at_ms, "revoked", kept=assigned)
         for partition in assigned:
@@ -116,13 +116,13 @@ class ClassicOwners(TableBuilder):
 
 
 class ConsumerOwners(TableBuilder):
-    """Follows groups of the consumer protocol."""
+    """Passes to `ownership` which partitions the members of a consumer protocol's group own after each event."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
 
     def on_snapshot(self, group: Group, at_ms: int) -> None:
-        """Begin with a snapshot: each member owns what it holds."""
+        """Begin with a snapshot: each member owns the partitions that are assigned to it or that it has to give up."""
         consumer = consumer_of(group)
         self._ownership.group_epoch = consumer.group_epoch
         self._ownership.subscribe(consumer.subscribed_topics)
@@ -165,7 +165,7 @@ class ConsumerOwners(TableBuilder):
                 yield from lost_members(ownership, after, at_ms)
 
     def _hold(self, member: ConsumerMember, at_ms: int, ended_by: str) -> Iterator[TableRow]:
-        """Let a member own what it holds, and nothing else."""
+        """Make a member the owner of the partitions that it holds by the coordinator's state, and of no others."""
         yield from self._ownership.remove(member.member_id, at_ms, ended_by, kept=self._named(member.held()))
         self._gain(member, at_ms)
 
@@ -186,7 +186,7 @@ class ConsumerOwners(TableBuilder):
 
 
 def named_partitions(partitions: Iterable[tuple[str, int]], names: Mapping[str, str]) -> Iterator[TopicPartition]:
-    """Partitions by the names of their topics; a topic whose name no event has is called by its id."""
+    """Yield partitions with topic names in place of topic ids; an id without a known name stays."""
     return (TopicPartition(names.get(topic_id, topic_id), index) for topic_id, index in partitions)
 
 
@@ -196,16 +196,16 @@ def removed(ownership: Ownership, event: e.MemberRemoved, kind: GroupKind) -> It
 
 
 def lost_members(ownership: Ownership, group: Group, at_ms: int) -> Iterator[TableRow]:
-    """End the ownership of those that are no members any more."""
+    """End the ownership of all partitions by members that are no longer in the group."""
     for member_id in ownership.owners():
         if member_id not in group.member_ids:
             yield from ownership.remove(member_id, at_ms, "lost")
 
 
 def classic_reasons(group: Group, unowned: Collection[TopicPartition]) -> Iterator[tuple[TopicPartition, str]]:
-    """Yield each of the partitions with the reason why it has no owner.
+    """Yield each of these partitions with the reason why it has no owner, in a classic group.
 
-    In Stable a partition can be assigned to a member that has not received its assignment yet.
+    While the group is Stable, a partition can be assigned to a member that has not received its assignment yet: `sync`.
     """
     assigned: set[TopicPartition] = set()
     if unowned and group.state is GroupState.STABLE:
@@ -242,5 +242,5 @@ def away_members(consumer: ConsumerGroup) -> Iterator[ConsumerMember]:
 
 
 def owners_of(ownership: Ownership) -> Mapping[GroupKind, ClassicOwners | ConsumerOwners]:
-    """What follows the events of each kind of group."""
+    """For each kind of group the object that takes its events and passes changes of owners to `ownership`."""
     return {GroupKind.CLASSIC: ClassicOwners(ownership), GroupKind.CONSUMER: ConsumerOwners(ownership)}

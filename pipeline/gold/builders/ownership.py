@@ -17,7 +17,7 @@ GapReasons: TypeAlias = Callable[[Collection[TopicPartition]], Iterable[tuple[To
 
 
 class Ownership:
-    """The rows of `ownership` and `gaps` of one group, for groups of both kinds."""
+    """Builds the rows of `ownership` and `gaps` for one group of either kind."""
 
     def __init__(self) -> None:
         self.trigger = ""
@@ -55,14 +55,14 @@ class Ownership:
         return [partition for partition, owners in self._owners.items() if owners]
 
     def on_topic(self, topic: str, partitions: int, topic_id: str) -> None:
-        """Take a topic's new number of partitions: it was created, got more or, with 0, was deleted."""
+        """Set a topic's number of partitions after it was created, got more, or was deleted (0)."""
         self._partition_counts[topic] = partitions
         if topic_id:
             self.topic_names[topic_id] = topic
         self.has_changed = True
 
     def on_commit(self, member_id: MemberId, topic: str, index: int, at_ms: int) -> None:
-        """Count a commit of a member for its time as owner of the partition."""
+        """Count a commit in the open row of the member as owner of the partition."""
         owned = self._partitions.get(member_id)
         row = owned.get((topic, index)) if owned else None  # type: ignore[call-overload]  # equal to a TopicPartition
         if row is not None:
@@ -76,7 +76,7 @@ class Ownership:
             yield "gaps", gap
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Take the subscribed topics of the group's members."""
+        """Set the topics to which the group's members subscribe; only their partitions can have gaps."""
         subscribed: dict[str, None] = dict.fromkeys(topics)
         self.has_changed |= subscribed != self._subscribed
         self._subscribed = subscribed
@@ -91,7 +91,7 @@ class Ownership:
         kind: GroupKind,
         generation_id: int,
     ) -> None:
-        """Let a member own a partition from now on."""
+        """Begin a row: the member owns the partition from `at_ms` on. `identity` names it across restarts."""
         row: dict[str, Any] = {
             "topic": partition.topic,
             "partition": partition.partition,
@@ -146,7 +146,10 @@ class Ownership:
             yield from closed_gap(gap | {"owner_id": member_id}, min([at_ms, *others]))
 
     def update_gaps(self, at_ms: int, kind: GroupKind, reasons: GapReasons) -> Iterator[TableRow]:
-        """Close the gaps of partitions that have an owner now, or have none for another reason, and open others."""
+        """At `at_ms` end the gaps of partitions that have an owner or another reason now, and begin new gaps.
+
+        `reasons` gives for each partition without an owner the reason. Yields the rows of ended gaps.
+        """
         self.has_changed = False
         unowned = {each: None for each in self._subscribed_partitions() if not self._owners.get(each)}
         for partition in [each for each in self._gaps if each not in unowned]:
@@ -173,7 +176,11 @@ class Ownership:
         }
 
     def _subscribed_partitions(self) -> Iterator[TopicPartition]:
-        """Every partition of the subscribed topics; of topics without a stored event those that ever had an owner."""
+        """Yield every partition of the subscribed topics.
+
+        If no stored event says how many partitions a topic has, only those that ever had an owner are known and
+        yielded.
+        """
         for topic in self._subscribed:
             for index in range(self._partition_counts.get(topic, 0)):
                 yield TopicPartition(topic, index)
@@ -183,9 +190,6 @@ class Ownership:
 
 
 def closed_gap(gap: dict[str, Any], to_ms: int) -> Iterator[TableRow]:
-    """The row of a gap that ends at `to_ms`.
-
-    There is none if the gap took no time, as between events of one command.
-    """
+    """Yield the row of a gap that ends at `to_ms`; nothing if it began at the same time."""
     if to_ms > gap["from_ms"]:
         yield "gaps", gap | {"to_ms": to_ms}

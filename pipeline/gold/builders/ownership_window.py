@@ -4,7 +4,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 
 class OwnershipWindow:
-    """The partitions of one group since the last call of `begin`, and the moments at which they lost their owners."""
+    """Records, since the last call of `begin`, how partitions of one group got owners and how long they had none."""
 
     def __init__(self) -> None:
         self._lost_ms: dict[TopicPartition, int] = {}
@@ -16,23 +16,23 @@ class OwnershipWindow:
         """How each partition that got an owner got it last: new, moved, or revoked_and_returned."""
 
     def begin(self, at_ms: int) -> None:
-        """Count from now on."""
+        """Discard what was recorded, and record from this time on."""
         self._began_ms = at_ms
         self._ownerless_ms, self.movements = {}, {}
 
     def lost(self, partition: TopicPartition, at_ms: int) -> None:
-        """A partition has no owner any more."""
+        """Note that a partition has no owner from this time on."""
         self._lost_ms[partition] = at_ms
 
     def gained(self, partition: TopicPartition, last_owner: str | None, owner: str, at_ms: int) -> None:
-        """A partition has got an owner; `last_owner` is the one that it had last."""
+        """Note that a partition has got an owner. `last_owner` is its owner before, None if it never had one."""
         kind = "new" if last_owner is None else "moved" if last_owner != owner else "revoked_and_returned"
         self.movements[partition] = kind
         if (lost_ms := self._lost_ms.pop(partition, None)) is not None:
             self._add(self._ownerless_ms, partition, lost_ms, at_ms)
 
     def ownerless_ms(self, at_ms: int) -> dict[TopicPartition, int]:
-        """How long each partition had no owner since the window began; those that always had one are left out."""
+        """How long each partition had no owner between `begin` and `at_ms`; those that always had one are left out."""
         found = dict(self._ownerless_ms)
         for partition, lost_ms in self._lost_ms.items():
             self._add(found, partition, lost_ms, at_ms)

@@ -32,7 +32,7 @@ def trigger_name(transition: Transition) -> str | None:
 
 
 class Rebalances:
-    """Builds `rebalances` of one group. It must get each event before `ownership` does."""
+    """Builds the table `rebalances` for one group. Each event must be passed here before `ownership` gets it."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
@@ -91,7 +91,7 @@ class Rebalances:
         }
 
     def _close(self, outcome: str, *, with_command: bool = True) -> Iterator[TableRow]:
-        """Yield the row of the present rebalance, which has ended with this outcome, if there is one."""
+        """Yield the row of the open rebalance with this outcome; nothing if no rebalance is open."""
         if self._open is not None:
             counts = self._changes.take(with_command=with_command)
             yield "rebalances", self._open | {"outcome": outcome} | counts

@@ -17,7 +17,7 @@ from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow,
 
 
 def trigger_name(transition: Transition) -> str | None:
-    """What an event is for the group epoch that it may lead to; None for other events."""
+    """The name of an event as trigger of a new group epoch, such as `joined`; None if it is no trigger."""
     match transition.event:
         case ce.MemberSubscribed(member_id=member_id):
             return "subscribed" if member_id in transition.before.member_ids else "joined"
@@ -32,7 +32,7 @@ def trigger_name(transition: Transition) -> str | None:
 
 
 class Reconciliations(TableBuilder):
-    """Builds `reconciliations` of one group. It must get each event before its ownership changes."""
+    """Builds the table `reconciliations` for one group. Each event must be passed here before `ownership` gets it."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
@@ -68,7 +68,7 @@ class Reconciliations(TableBuilder):
         yield from self._close("running", None, None)
 
     def _end_of_command(self) -> Iterator[TableRow]:
-        """Yield the row of the present reconciliation if the last command has ended it."""
+        """Yield the row of the open reconciliation if the events of the last command have completed it."""
         consumer = self._last.after.consumer if self._last else None
         if self._open is None or self._last is None or consumer is None:
             return
@@ -110,7 +110,7 @@ class Reconciliations(TableBuilder):
     def _close(
         self, outcome: str, at_ms: int | None, members: int | None, *, with_command: bool = True
     ) -> Iterator[TableRow]:
-        """Yield the row of the present reconciliation, which has ended with this outcome, if there is one."""
+        """Yield the row of the open reconciliation with this outcome; nothing if none is open."""
         if self._open is None:
             return
         window = self._ownership.window

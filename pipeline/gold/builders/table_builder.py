@@ -34,7 +34,7 @@ class Transition(NamedTuple):
 
 
 class TableBuilder(Protocol):
-    """Builds rows from the history of one group, and yields each when it is complete."""
+    """Builds the rows of a table from the events of one group, and yields each row when it is complete."""
 
     def on_event(self, transition: Transition) -> Iterator[TableRow]: ...
 

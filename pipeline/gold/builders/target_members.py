@@ -14,7 +14,7 @@ from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow,
 
 
 class TargetMembers(TableBuilder):
-    """Builds `target_members` of one group. `topic_names` has the names of topics by their ids."""
+    """Builds the table `target_members` for one group. `topic_names` has the names of topics by topic id."""
 
     def __init__(self, topic_names: Mapping[str, str]) -> None:
         self._topic_names = topic_names
@@ -69,7 +69,7 @@ class TargetMembers(TableBuilder):
         }
 
     def _reconcile(self, member: ConsumerMember, at_ms: int) -> None:
-        """Note how far a step of the member has brought it."""
+        """Note in a member's row when it was asked to give up partitions, reached the target's epoch, and was done."""
         row = self._open[member.member_id]
         if member.state is ReconciliationState.UNREVOKED_PARTITIONS:
             row.setdefault("asked_ms", at_ms)

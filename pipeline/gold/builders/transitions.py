@@ -12,10 +12,10 @@ from regroup.pipeline.gold.builders.table_builder import TableRow, Transition
 
 
 class Transitions:
-    """Builds `transitions` of one group.
+    """Builds the table `transitions` for one group; events that only change offsets have no row.
 
-    Events that change offsets only have no row. The columns of the whole group are filled for the last event of each
-    command, since most invariants need not hold between the events of a command, and for classic groups only.
+    For classic groups the last row of each command also has columns about the whole group, since most invariants need
+    not hold between the events of a command.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Transitions:
     def stop_within_command(self) -> None:
         """Note that the next event of the present command cannot be folded.
 
-        The last row of the command then does not count as its end.
+        The command's last row then gets no columns about the whole group.
         """
         self._stops_within_command = True
 
@@ -101,10 +101,10 @@ def group_columns(group: Group) -> dict[str, Any]:
 
 
 def assignment_checksum(member: Member) -> str:
-    """The member id, with a checksum of the member's assignment."""
+    """The member id and a checksum of the member's assignment, as one text."""
     return f"{member.member_id} {crc32(member.assignment)}"
 
 
 def member_checksum(member: Member) -> str:
-    """The member id, with a checksum of everything that the coordinator has about the member."""
+    """The member id and a checksum of all that the coordinator stores about the member, as one text."""
     return f"{member.member_id} {crc32(msgspec.json.encode(msgspec.to_builtins(member, str_keys=True)))}"

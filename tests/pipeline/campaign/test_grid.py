@@ -7,7 +7,8 @@ import pytest
 
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.grid import CampaignRun, InvalidCampaign, read_campaign
-from regroup.pipeline.campaign.scenarios import OPTION_LIMITS, SCENARIOS, ScenarioOptions
+from regroup.pipeline.campaign.options import OPTION_LIMITS, ScenarioOptions
+from regroup.pipeline.campaign.scenarios import SCENARIOS
 
 
 def read(folder: Path, *, grid: str = "{}", fixed: str = "{}", scenario: str = "crashes", seeds: str = "1") -> None:
@@ -119,4 +120,6 @@ def test_the_name_of_a_run_is_its_cell_and_its_seed() -> None:
 
 def test_the_campaigns_in_pipeline_plans_are_valid() -> None:
     plans = sorted((Path(__file__).parents[3] / "pipeline" / "plans").glob("*.yaml"))
-    assert len([read_campaign(plan) for plan in plans]) == 7
+    assert plans
+    for each in plans:
+        read_campaign(each)

@@ -10,8 +10,9 @@ from regroup.lab.plan.steps import Pauses
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.grid import Campaign, read_campaign
 from regroup.pipeline.campaign.measures import convergences_ms, has_stable_member, measures_of, ownerless_ms
+from regroup.pipeline.campaign.options import PROTOCOLS, parse_options
 from regroup.pipeline.campaign.runner import require_stable
-from regroup.pipeline.campaign.scenarios import PROTOCOLS, SCENARIOS, disturbances_ms, parse_options
+from regroup.pipeline.campaign.scenarios import SCENARIOS, disturbances_ms
 
 SMALL = {"members": 2, "partitions": 4, "between_ms": 60_000}
 
@@ -141,3 +142,26 @@ def test_a_crash_and_a_slow_member_cost_what_the_finding_says() -> None:
     assert found["consumer", "crashes"] == pytest.approx(found["cooperative", "crashes"], abs=20)
     assert found["static-consumer", "crashes"] > 4 * found["static", "crashes"]
     assert found["eager", "slow-member"] > 20 * found["consumer", "slow-member"]
+
+
+@pytest.mark.slow
+def test_members_that_are_closed_cost_little_and_killed_ones_wait_for_their_sessions() -> None:
+    """A column of the table in docs/pipeline.md, with fewer seeds."""
+    campaign = read_campaign(PLANS / "static-or-dynamic.yaml")
+    grid = campaign.grid | {"assignor": ["range"], "restart_ms": [5_000]}
+    found = means(msgspec.structs.replace(campaign, grid=grid), 3, "disturbed_ownerless_s")
+    assert found[False, True, "range", 5_000] < 60
+    assert found[False, False, "range", 5_000] > 3_000
+    assert found[True, True, "range", 5_000] == pytest.approx(120, abs=1)
+    assert found[True, False, "range", 5_000] == pytest.approx(120, abs=1)
+
+
+@pytest.mark.slow
+def test_static_members_that_do_not_return_cost_their_whole_sessions() -> None:
+    """A row of the table in docs/pipeline.md, with fewer seeds."""
+    campaign = read_campaign(PLANS / "deploys-and-stalls.yaml")
+    found = means(
+        msgspec.structs.replace(campaign, grid=campaign.grid | {"scenario": ["scale-in"]}), 3, "convergence_s"
+    )
+    assert found["static", "scale-in"] > 40
+    assert found["cooperative", "scale-in"] < 5

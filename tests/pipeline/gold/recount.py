@@ -73,70 +73,95 @@ def payloads(records: Iterable[Record], group: str) -> Iterator[tuple[Record, Ro
 
 def generation_members(records: Iterable[Record], group: str) -> list[Row]:
     """One row for each member of each generation; columns without a value are left out."""
-    rows: list[Row] = []
-    present: dict[str, Row] = {}
-    profiles: dict[str, Row] = {}
-    joined: dict[str, int] = {}
-    assigned: dict[str, str] = {}
-    written: dict[str, str] = {}
-    stored: tuple[dict[str, Row], dict[str, str]] = ({}, {})
-    generation: Row = {}
-    leader = selected = None
+    recount = GenerationRecount()
     for record, event in payloads(records, group):
-        kind, member, at_ms = record.type, event.get("member_id", ""), event.get("at_ms", 0)
+        recount.on_member_event(record.type, event)
+        recount.on_generation_event(record, event)
+        recount.on_log_event(record.type)
+    return recount.rows
+
+
+class GenerationRecount:
+    """The members of a group, and the rows of its generations, while its events are read in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._present: dict[str, Row] = {}
+        """The rows of the latest generation, by member."""
+        self._profiles: dict[str, Row] = {}
+        self._joined: dict[str, int] = {}
+        self._assigned: dict[str, str] = {}
+        self._written: dict[str, str] = {}
+        self._stored: tuple[dict[str, Row], dict[str, str]] = ({}, {})
+        """The profiles and assignments that Kafka's log holds."""
+        self._generation: Row = {}
+        self._leader: str | None = None
+        self._selected: str | None = None
+
+    def on_member_event(self, kind: str, event: Row) -> None:
+        member, at_ms = event.get("member_id", ""), event.get("at_ms", 0)
         if kind in ("member-joined", "member-rejoined"):
-            instance = profiles.get(member, {}).get("instance_id")
-            profiles[member] = {"instance_id": instance, **event["profile"]}
-            joined[member] = at_ms
+            instance = self._profiles.get(member, {}).get("instance_id")
+            self._profiles[member] = {"instance_id": instance, **event["profile"]}
+            self._joined[member] = at_ms
         elif kind == "static-member-replaced":
-            old = event["replaced_member_id"]
-            order = {member if each == old else each: profile for each, profile in profiles.items()}
-            profiles = order | {member: {**event["profile"], "instance_id": event["instance_id"]}}
-            joined[member] = at_ms
-            assigned[member] = assigned.pop(old, "")
-            if leader == old:
-                leader = member
-            if not event["awaits_join"] and old in present:
-                row = generation | described(member, profiles[member], leader, at_ms)
-                if assigned[member]:
-                    row |= {"assigned_ms": at_ms, "assignment": assignment(assigned[member])}
-                present[member] = row
-                rows.append(row)
+            self._replace(event, member, at_ms)
         elif kind in ("member-left", "member-removed"):
-            profiles.pop(member, None)
-            assigned.pop(member, None)
+            self._profiles.pop(member, None)
+            self._assigned.pop(member, None)
         elif kind == "leader-elected":
-            leader = event["leader_id"]
-        elif kind == "generation-started":
-            leader, selected = event["leader_id"], event["protocol_name"]
-            generation = {
+            self._leader = event["leader_id"]
+        elif kind == "member-synced" and member in self._present:
+            self._present[member].setdefault("synced_ms", at_ms)
+
+    def _replace(self, event: Row, member: str, at_ms: int) -> None:
+        old = event["replaced_member_id"]
+        order = {member if each == old else each: profile for each, profile in self._profiles.items()}
+        self._profiles = order | {member: {**event["profile"], "instance_id": event["instance_id"]}}
+        self._joined[member] = at_ms
+        self._assigned[member] = self._assigned.pop(old, "")
+        if self._leader == old:
+            self._leader = member
+        if not event["awaits_join"] and old in self._present:
+            row = self._generation | described(member, self._profiles[member], self._leader, at_ms)
+            if self._assigned[member]:
+                row |= {"assigned_ms": at_ms, "assignment": assignment(self._assigned[member])}
+            self._present[member] = row
+            self.rows.append(row)
+
+    def on_generation_event(self, record: Record, event: Row) -> None:
+        at_ms = event.get("at_ms", 0)
+        if record.type == "generation-started":
+            self._leader, self._selected = event["leader_id"], event["protocol_name"]
+            self._generation = {
                 "position": record.position,
                 "coordinator_epoch": record.coordinator_epoch,
                 "generation_id": event["generation_id"],
                 "started_ms": at_ms,
             }
-            present = {
-                each: generation | described(each, profiles[each], leader, joined.get(each)) for each in profiles
+            self._present = {
+                each: self._generation | described(each, profile, self._leader, self._joined.get(each))
+                for each, profile in self._profiles.items()
             }
-            rows += present.values()
-            assigned = dict.fromkeys(profiles, "")
-        elif kind == "member-synced" and member in present:
-            present[member].setdefault("synced_ms", at_ms)
-        elif kind == "assignment-written":
-            written = event["assignments"]
-        elif kind == "assignment-committed":
-            assigned = {each: written.get(each, "") for each in profiles}
-            for each in present.keys() & profiles.keys():
-                present[each] |= {"assigned_ms": at_ms, "assignment": assignment(assigned[each])}
-        elif kind in ("group-emptied", "group-deleted", "coordinator-loaded"):
-            present, joined = {}, {}
+            self.rows += self._present.values()
+            self._assigned = dict.fromkeys(self._profiles, "")
+        elif record.type == "assignment-written":
+            self._written = event["assignments"]
+        elif record.type == "assignment-committed":
+            self._assigned = {each: self._written.get(each, "") for each in self._profiles}
+            for each in self._present.keys() & self._profiles.keys():
+                self._present[each] |= {"assigned_ms": at_ms, "assignment": assignment(self._assigned[each])}
+
+    def on_log_event(self, kind: str) -> None:
+        if kind in ("group-emptied", "group-deleted", "coordinator-loaded"):
+            self._present, self._joined = {}, {}
         if kind in ("assignment-committed", "group-metadata-written"):
-            stored = ({each: as_stored(profile, selected) for each, profile in profiles.items()}, dict(assigned))
+            profiles = {each: as_stored(profile, self._selected) for each, profile in self._profiles.items()}
+            self._stored = (profiles, dict(self._assigned))
         elif kind == "group-deleted":
-            stored = ({}, {})
+            self._stored = ({}, {})
         elif kind == "coordinator-loaded":
-            profiles, assigned = dict(stored[0]), dict(stored[1])
-    return rows
+            self._profiles, self._assigned = dict(self._stored[0]), dict(self._stored[1])
 
 
 def as_stored(profile: Row, selected: str | None) -> Row:
@@ -193,24 +218,24 @@ def commits(records: Iterable[Record], group: str) -> list[Row]:
         elif record.type == "group-deleted":
             last.clear()
         for partition, offset, member, _ in writes:
-            before = last.get(partition)
-            rows.append(
-                {
-                    "position": record.position,
-                    "coordinator_epoch": record.coordinator_epoch,
-                    "at_ms": event_time(record),
-                    "member_id": member or None,
-                    "topic": partition[0],
-                    "partition": partition[1],
-                    "offset": offset,
-                    "previous_offset": before,
-                    "reprocessed": 0 if before is None else max(0, before - offset),
-                    "kind": kind,
-                }
-            )
+            rows.append(commit_row(record, partition, offset, member, last.get(partition)) | {"kind": kind})
         for partition, offset, _, by in writes:
             last[partition], wrote[partition] = offset, by
     return rows
+
+
+def commit_row(record: Record, partition: tuple[str, int], offset: int, member: str, before: int | None) -> Row:
+    return {
+        "position": record.position,
+        "coordinator_epoch": record.coordinator_epoch,
+        "at_ms": event_time(record),
+        "member_id": member or None,
+        "topic": partition[0],
+        "partition": partition[1],
+        "offset": offset,
+        "previous_offset": before,
+        "reprocessed": 0 if before is None else max(0, before - offset),
+    }
 
 
 def offsets_of(event: Row) -> list[tuple[tuple[str, int], int]]:
