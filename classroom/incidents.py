@@ -35,7 +35,7 @@ MEMBER_APIS: Final = frozenset(
 
 
 class IncidentKind(Enum):
-    """What went wrong."""
+    """What went wrong with a request: refused, lost, late, handled twice and so on."""
 
     REFUSED = "refused"
     REQUEST_LOST = "request lost"
@@ -76,11 +76,11 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """A sentence in English, without its time."""
+        """The incident as a sentence in English, without the time at which it happened."""
         return self.text_in(Language.ENGLISH)
 
     def text_in(self, language: Language) -> str:
-        """A sentence, without its time."""
+        """The incident as a sentence in this language, without the time at which it happened."""
         request = phrase("request of", member=self._who, api=self.api)
         said = phrase(
             f"incident {self.kind.value}",
@@ -106,7 +106,10 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def incidents_of(timeline: GroupTimeline) -> tuple[Incident, ...]:
-    """The incidents of a group's history, in the order of their begin."""
+    """The incidents of a group's history, in the order in which they began.
+
+    Equal ones of one client and API become one incident, unless a request of that API went well in between.
+    """
     found: list[Incident] = []
     latest: dict[tuple[str, str], int] = {}
     """The index of the last incident of a client and an API, until another one of its requests goes well."""
@@ -129,7 +132,11 @@ def incidents_of(timeline: GroupTimeline) -> tuple[Incident, ...]:
 
 
 def _incidents_in(timeline: GroupTimeline, exchange: TimelineExchange) -> Iterator[Incident]:
-    """At most one: what became of the request counts for more than that it was refused or sent again."""
+    """Yield the incident of an exchange, or nothing.
+
+    If several kinds fit, a lost, late or repeated message counts before a refusal, and a refusal before a request sent
+    again.
+    """
     kind = _KINDS.get(exchange.fate)
     if kind is None and exchange.is_refused:
         kind = IncidentKind.REFUSED

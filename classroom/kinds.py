@@ -52,7 +52,7 @@ ONE_MEMBER_EVENTS: Final = (
 
 
 class GroupReader(Protocol):
-    """Reads groups of one kind."""
+    """Reads the state, members, deadlines and other facts of a group. There is one reader for each kind of group."""
 
     kind: GroupKind
     states: tuple[AnyGroupState, ...]
@@ -65,27 +65,29 @@ class GroupReader(Protocol):
     def state(self, group: Group) -> AnyGroupState: ...
 
     def number(self, group: Group) -> int:
-        """The generation, or the group epoch."""
+        """The group's generation, or its group epoch in a group of the consumer protocol."""
 
     def leader_id(self, group: Group) -> MemberId | None: ...
 
     def protocol_name(self, group: Group) -> str | None:
-        """The assignor of the present generation or target, where the group knows it."""
+        """The assignor of the present generation or target assignment; None if the group does not know it."""
 
     def is_rebalancing(self, group: Group) -> bool:
-        """Whether the group is in a state in which a rebalance goes on that has begun."""
+        """Whether the group's state is one that it has during a rebalance (classic) or a reconciliation (consumer)."""
 
     def starts_rebalance(self, event: e.Event, after: Group) -> bool: ...
 
     def gives_assignment(self, event: e.Event) -> str | None:
-        """The name of the assignor whose assignment counts from this event on; empty if it is known before, and None
-        for any other event."""
+        """The name of the assignor if this event puts a new assignment in force; None if the event does not.
+
+        The name is empty if it is known before the event, as in a classic group.
+        """
 
     def deadlines(self, group: Group) -> Iterable[Deadline]:
-        """The running deadlines without session timeouts, which need to know when each member was last seen."""
+        """The running deadlines except session timeouts, which depend on when each member was last seen."""
 
     def started_sessions(self, event: e.Event, before: Group, after: Group) -> Iterable[MemberId]:
-        """The members whose session timeouts an event starts again."""
+        """The ids of the members whose session timeouts start again because of the event."""
 
 
 class ClassicReader:
@@ -126,7 +128,7 @@ class ClassicReader:
         return classic_deadlines.deadlines(replace(group, members={}), {})
 
     def started_sessions(self, event: e.Event, before: Group, after: Group) -> Iterable[MemberId]:
-        """As `coordinator/classic/` does (`touch_session`)."""
+        """The members whose session timeout `touch_session` in `coordinator/classic/` restarts at this event."""
         match event:
             case e.GenerationStarted() | e.CoordinatorLoaded():
                 yield from after.members
@@ -182,7 +184,7 @@ class ConsumerReader:
                 yield Deadline(append.deadline_ms, DeadlineKind.LOG_APPEND)
 
     def started_sessions(self, event: e.Event, before: Group, after: Group) -> Iterable[MemberId]:
-        """Those of the members whose heartbeats led to the event, and after a load all."""
+        """The members whose heartbeats led to the event; all members after a CoordinatorLoaded."""
         match event:
             case e.CoordinatorLoaded():
                 yield from consumer_of(after).members
@@ -199,7 +201,7 @@ READERS: Final[Mapping[GroupKind, GroupReader]] = {
 
 
 def reader_of(group: Group) -> GroupReader:
-    """How groups of this one's kind are read."""
+    """The reader for groups of the same kind as this one."""
     return READERS[group.kind]
 
 
@@ -208,7 +210,7 @@ def members_of(group: Group) -> Mapping[MemberId, AnyMember]:
 
 
 def changed_members(event: e.Event, before: Group, after: Group) -> Iterable[MemberId]:
-    """The members that an event may have changed, added or removed, and those that have another share of the target."""
+    """The ids of members that an event may have changed, added or removed, or that got another target assignment."""
     former, present = members_of(before), members_of(after)
     if isinstance(event, ce.TargetAssigned):
         return event.targets.keys()
@@ -220,7 +222,7 @@ def changed_members(event: e.Event, before: Group, after: Group) -> Iterable[Mem
 
 
 def session_deadline(member: AnyMember, last_seen_ms: int) -> Deadline | None:
-    """The deadline of a member that was last seen at this time; None while a held request protects it."""
+    """The session deadline of a member last seen at this time; None while a held request suspends the timeout."""
     if isinstance(member, ConsumerMember):
         at_ms = last_seen_ms + member.profile.session_timeout_ms
         return Deadline(at_ms, DeadlineKind.SESSION, member.member_id, last_seen_ms)
@@ -228,17 +230,17 @@ def session_deadline(member: AnyMember, last_seen_ms: int) -> Deadline | None:
 
 
 def awaited_by(member: AnyMember | None) -> Awaited | None:
-    """What holds a member up: a response that is held for it, or a step of its reconciliation; None if nothing does."""
+    """What the member waits for: the response to a held request, or a step of its reconciliation; None if nothing."""
     if isinstance(member, ConsumerMember):
         return member.state if member.state in HOLDING_UP and not member.is_away else None
     return member.awaiting if member is not None else None
 
 
 def reconciliation_of(member: AnyMember | None) -> ConsumerMember | None:
-    """The member as one that reconciles; None for one of a classic group."""
+    """The member if it is one of the consumer protocol, which reconciles; None for a member of a classic group."""
     return member if isinstance(member, ConsumerMember) else None
 
 
 def joined_at_ms(member: AnyMember) -> int:
-    """When a member joined, in epoch milliseconds; 0 for one of the consumer protocol, of which it is not kept."""
+    """When a member joined, in epoch milliseconds; 0 for one of the consumer protocol, whose join time is not kept."""
     return member.joined_at_ms if isinstance(member, Member) else 0

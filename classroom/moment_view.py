@@ -38,7 +38,7 @@ Span = TypeVar("Span", HeldRequest, Lane, StateSpan, GenerationSpan, Rebalance)
 
 
 class MemberPhase(StrEnum):
-    """What the coordinator holds of a member, or expects from it."""
+    """What a member waits for after an event, or has yet to do: a request is held, or expected, or neither."""
 
     JOIN_HELD = "JoinGroup held"
     """Its JoinGroup waits for the end of the join phase."""
@@ -101,12 +101,12 @@ class ClockAtMoment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share_left(self) -> float:
-        """How much of the time is left, from 0 to 1."""
+        """The share of the deadline's time that is left: 1 when it is armed, 0 when it runs out."""
         return self.left_ms / self.length_ms if self.length_ms > 0 else 0.0
 
 
 class MomentView(msgspec.Struct, frozen=True, kw_only=True):
-    """A group after one event."""
+    """What can be shown of a group after one of its events."""
 
     index: int
     """The number of the event in the timeline, from 0."""
@@ -157,7 +157,10 @@ class MomentViews(Sequence[MomentView]):
         return self.at(index)
 
     def at(self, index: int, at_ms: int | None = None) -> MomentView:
-        """The view of a moment, at a time until the next event; the event's own by default."""
+        """The view after the event with this index, at the time `at_ms`, which must be before the next event.
+
+        By default `at_ms` is the time of the event itself.
+        """
         timeline = self._timeline
         moment = timeline.moments[index]
         at_ms = moment.at_ms if at_ms is None else at_ms
@@ -233,8 +236,11 @@ class MomentViews(Sequence[MomentView]):
         return MemberPhase.ASSIGNED if has_fetched else MemberPhase.SYNC_EXPECTED
 
     def _has_fetched(self, lane: Lane, generation: GenerationSpan, position: int) -> bool:
-        """Whether a member of a Stable group has sent SyncGroup in this generation, or needs not to: it was loaded with
-        the generation, or took over a static member."""
+        """Whether a member of a group in Stable has its assignment of this generation.
+
+        It has if it has sent SyncGroup since the generation began, was loaded with the generation, or replaced a static
+        member in it.
+        """
         start = self._timeline.moment_at(generation.began.position)
         if start is None:
             is_fetched_from_start = generation.assigned == generation.began
@@ -267,7 +273,7 @@ def _believed(timeline: GroupTimeline, position: int) -> Mapping[TopicPartition,
 
 
 def _takes_part(lane: Lane, generation: GenerationSpan) -> bool:
-    """Whether the member, or the process of the static member that it replaced, was there when a generation started."""
+    """Whether the lane's member was in the generation when it started, or replaced a static member that was."""
     return lane.member_id in generation.members or (lane.replaces is not None and lane.replaces in generation.members)
 
 
@@ -276,7 +282,7 @@ def _key(deadline: ArmedDeadline) -> tuple[DeadlineKind, MemberId, int]:
 
 
 def _first_times(moments: Iterable[TimelineMoment]) -> Mapping[tuple[DeadlineKind, MemberId, int], int]:
-    """When each deadline first ran, in epoch milliseconds."""
+    """The time, in epoch milliseconds, of the first moment at which each deadline ran."""
     first: dict[tuple[DeadlineKind, MemberId, int], int] = {}
     for moment in moments:
         for deadline in moment.deadlines:
@@ -299,12 +305,12 @@ def _began(span: Span) -> int:
 
 
 def _last_begun(spans: Sequence[Span], position: int) -> Span | None:
-    """The last span that began up to a position, of spans in the order in which they began."""
+    """The last span that begins at or before a position; None if all begin later. `spans` are in order of begin."""
     index = bisect_right(spans, position, key=_began) - 1
     return spans[index] if index >= 0 else None
 
 
 def _open_at(spans: Sequence[Span], position: int) -> Span | None:
-    """The span that has begun and not ended after the event at a position, of spans that do not overlap."""
+    """The span that is open after the event at a position; None if there is none. `spans` must not overlap."""
     span = _last_begun(spans, position)
     return span if span is not None and (span.ended is None or position < span.ended.position) else None

@@ -57,7 +57,10 @@ async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, G
 
 
 async def begin_timelines(store: EventStore, groups: Collection[str]) -> dict[str, TimelineBuilder]:
-    """Builders for these groups, which need the records after the trimmed ones. Raises StoreError."""
+    """A builder for each group, which has yet to get the records after the trimmed ones; it begins with the snapshot.
+
+    Raises StoreError.
+    """
     trimmed = store.trimmed_through
     snapshots = await load_groups(store, until=trimmed) if trimmed else {}
     # The time of the first event that is left stands for the time of the snapshot, which is not stored.
@@ -72,9 +75,10 @@ async def begin_timelines(store: EventStore, groups: Collection[str]) -> dict[st
 
 
 class RecordingsBuilder:
-    """Takes what a store holds beside the events of some groups, and adds it to their timelines.
+    """Collects what a store holds beside the events of some groups, and adds it to the groups' timelines.
 
-    `exchanges` and `log_ends` take the rows of the recording.
+    Rows of recorded requests are passed to `exchanges` and `log_ends`, observations of a simulation to
+    `on_observation`.
     """
 
     def __init__(self, groups: Collection[str]) -> None:
@@ -85,7 +89,7 @@ class RecordingsBuilder:
         self._has_network = self._has_views = self._has_reads = False
 
     def on_observation(self, observation: Observation) -> None:
-        """Take in an observation of a simulation. Exchanges come first."""
+        """Take in an observation of a simulation. All rows of recorded requests must be passed before."""
         match observation:
             case ObservationsBegan():
                 self._has_network = self._has_views = True
@@ -102,9 +106,9 @@ class RecordingsBuilder:
                     self._views[observation.group].on_view(observation)
 
     def added_to(self, timeline: GroupTimeline) -> GroupTimeline:
-        """The timeline with its exchanges, its views, and what was recorded at all.
+        """A copy of the timeline with exchanges, views, ends of logs and repeated reads, as far as they were recorded.
 
-        What was recorded before a trimmed history begins is left out.
+        Recordings from before the begin of a trimmed history are left out.
         """
         group, from_ms = timeline.group_id, timeline.began.at_ms if timeline.is_trimmed else 0
         views = self._views[group].spans()
@@ -124,13 +128,16 @@ class RecordingsBuilder:
         )
 
     def _log_ends_of(self, timeline: GroupTimeline) -> dict[TopicPartition, tuple[LogEnd, ...]]:
-        """The ends of the logs that the group reads: of partitions that it committed, or that members owned."""
+        """The ends of those logs whose partitions the group has committed, or its members have owned."""
         ends = self.log_ends.of_topics(timeline.topic_names)
         return {each: ends[each] for each in sorted({*timeline.offsets, *timeline.ownership}) if each in ends}
 
 
 def _processes(timeline: GroupTimeline, recorded_since_ms: Mapping[int, int]) -> Iterator[tuple[int, int | None]]:
-    """The epochs with which processes began, as connections name them (`0-3@7`), and since when each has recorded."""
+    """Yield the epoch of each broker process, and since when its requests were recorded; None if they were not.
+
+    The epoch is the last part of the name of a connection, 7 in `0-3@7`.
+    """
     causes = (moment.cause for moment in timeline.moments if moment.cause is not None)
     named = {cause.connection.rpartition("@")[2] for cause in causes}
     epochs = sorted({*recorded_since_ms, *(int(epoch) for epoch in named if epoch.isdecimal())})

@@ -15,7 +15,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 
 class LogEnd(NamedTuple):
-    """A time at which a recorded response said where the log of a partition ended, if that had changed."""
+    """The offset at which the log of a partition ended at some time, by a recorded response; only changes are kept."""
 
     at_ms: int
     offset: int
@@ -105,15 +105,18 @@ class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_refused(self) -> bool:
-        """Whether it got an error that changes nothing. MEMBER_ID_REQUIRED is how a new member gets its id (KIP-394),
-        and REBALANCE_IN_PROGRESS how a heartbeat, which is accepted, reports a rebalance."""
+        """Whether the response has an error code that means a refusal.
+
+        MEMBER_ID_REQUIRED does not: so a new member gets its id (KIP-394). Nor does REBALANCE_IN_PROGRESS in response
+        to a heartbeat, which is accepted.
+        """
         if self.error in ("", "NONE", "MEMBER_ID_REQUIRED", NOT_KEPT):
             return False
         return (self.api, self.error) != ("Heartbeat", "REBALANCE_IN_PROGRESS")
 
     @property
     def ended_at_ms(self) -> int:
-        """When the last thing that is known about it was: its arrival, its response, or when the client got that."""
+        """The latest known time of the exchange: arrival of the request, sending of the response, or its receipt."""
         return max(self.last_at_ms, self.answered_at_ms or 0, self.received_at_ms or 0)
 
 
@@ -135,7 +138,7 @@ class ViewSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What was recorded beside the events of a group."""
+    """Which kinds of facts beside the events were recorded for a group."""
 
     exchanges: bool = False
     """Requests and responses, at least of a part of the history: refused ones, and when a member was last seen."""
@@ -151,7 +154,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What was not recorded, in words."""
+        """The kinds of facts that were not recorded, as English words such as `session clocks`."""
         parts = (
             (self.exchanges, "session clocks"),
             (self.network, "lost messages"),
@@ -161,7 +164,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return tuple(words for is_there, words in parts if not is_there)
 
     def is_complete(self, coordinator_epoch: int, since_ms: int) -> bool:
-        """Whether every request since this time was recorded, for an event or a moment of this coordinator epoch."""
+        """Whether the coordinator process of this epoch has recorded all requests from `since_ms` on."""
         begun = [each for each in self.processes if each[0] <= coordinator_epoch]
         recorded_since_ms = max(begun)[1] if begun else None
         return recorded_since_ms is not None and recorded_since_ms <= since_ms

@@ -23,12 +23,15 @@ from regroup.server.explanation.causes import cause_text
 
 
 def sentence_of(moment: TimelineMoment, names: MemberNames, language: Language = Language.ENGLISH) -> str:
-    """One sentence about a moment, without its time. What a test did is marked."""
+    """A sentence about the event of a moment, without its time; it says so if a test caused the event.
+
+    Empty for an event that only continues what another one says.
+    """
     return in_language(said_by(moment, names), language)
 
 
 def said_by(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
-    """The sentence of a moment as a phrase; empty for an event that continues another one."""
+    """Like `sentence_of`, as a phrase without a language."""
     describe = SENTENCES.get(type(moment.event))
     return _whole(describe(moment.event, moment, names), moment.cause) if describe else ""
 
@@ -39,18 +42,18 @@ def moment_sentence(moment: TimelineMoment, names: MemberNames, language: Langua
 
 
 def whole_sentence(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
-    """The same as a phrase."""
+    """Like `moment_sentence`, as a phrase without a language."""
     return said_by(moment, names) or continued_sentence(moment, names) or phrase("sentence", what=moment.type)
 
 
 def continued_sentence(moment: TimelineMoment, names: MemberNames) -> PhraseValue:
-    """The sentence of an event that a story sums up or leaves out; empty for other ones."""
+    """The sentence of an event that `story` sums up or leaves out, as a phrase; empty for all other events."""
     describe = FURTHER_SENTENCES.get(type(moment.event))
     return phrase("sentence", what=describe(moment.event, names)) if describe else ""
 
 
 def cause_phrase(cause: Cause) -> PhraseValue:
-    """The cause of an event: a request, a deadline, an act of the broker or of a test."""
+    """The cause of an event as a phrase: a request, a deadline, an action of the broker or of a test."""
     return known_text(cause_text(cause), CAUSE)
 
 
@@ -65,7 +68,7 @@ def _because(event: Event, names: MemberNames) -> PhraseValue:
 
 
 def reason_of(event: Event, names: MemberNames) -> PhraseValue:
-    """Why an event happened, with the names of lanes in place of member ids."""
+    """The reason that an event gives, as a phrase, with names of members in place of their ids."""
     return known_text(names.within(event.reason).rstrip("."), REASON)
 
 
@@ -85,7 +88,7 @@ def _member_joined(event: e.MemberJoined, moment: TimelineMoment, names: MemberN
 
 
 def static_value(instance_id: str | None) -> PhraseValue:
-    """The begin of the description of a static member; nothing for another one."""
+    """The words that begin the description of a static member; empty if `instance_id` is None."""
     return "" if instance_id is None else phrase("static member", instance=instance_id)
 
 
@@ -139,12 +142,12 @@ def _assignment_written(event: e.AssignmentWritten, moment: TimelineMoment, name
 
 
 def assigned_text(data: bytes) -> str:
-    """The partitions in the bytes of an assignment, or their number of bytes where another protocol wrote them."""
+    """The partitions in an encoded assignment, in English; if it cannot be decoded, its number of bytes."""
     return in_language(assigned_value(data), Language.ENGLISH)
 
 
 def assigned_value(data: bytes) -> PhraseValue:
-    """The same as a value for any language."""
+    """The partitions in an encoded assignment as a phrase; if it cannot be decoded, its number of bytes."""
     if not data:
         return partitions_value(())
     try:
@@ -168,7 +171,7 @@ def _offsets_deleted(event: e.OffsetsDeleted, moment: TimelineMoment, names: Mem
 
 
 def _about_member(key: str, name: str = "member_id") -> Callable[[Any, TimelineMoment, MemberNames], Phrase]:
-    """Says something about the member in this field, and why."""
+    """Make a function that returns the phrase `key` with the member in the event's field `name`, and the reason."""
     return lambda event, moment, names: phrase(key, member=names[getattr(event, name)], because=_because(event, names))
 
 
@@ -190,7 +193,7 @@ def _member_subscribed(event: ce.MemberSubscribed, moment: TimelineMoment, names
 
 
 def _subscription(profile: ConsumerProfile) -> PhraseValue:
-    """Topics, and a pattern of them."""
+    """The topics to which a member subscribes, and its pattern of topics, if it has one, as a phrase."""
     pattern = phrase("pattern", pattern=profile.subscribed_regex) if profile.subscribed_regex else ""
     return series("listed", filter(None, (*profile.subscribed_topics, pattern))) or phrase("no topic")
 
@@ -286,7 +289,7 @@ SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], 
 
 
 def _committed(offsets: OffsetsByPartition) -> PhraseValue:
-    """`orders 0 up to 500`; of several partitions their names alone."""
+    """Topic, partition and offset of a commit, such as `orders 0 up to 500`; of several only the partitions."""
     found = [(TopicPartition(topic, index), each.offset) for topic, by in offsets.items() for index, each in by.items()]
     partitions = partitions_value(partition for partition, _ in found)
     return phrase("up to", partitions=partitions, offset=found[0][1]) if len(found) == 1 else partitions
@@ -313,6 +316,10 @@ FURTHER_SENTENCES: Final[dict[type[Event], Callable[[Any, MemberNames], Phrase]]
         "pending member added", client=event.client_id or phrase("unnamed client")
     ),
     e.GroupMetadataWritten: lambda *_: phrase("group metadata written"),
+    me.RejoinRequested: lambda event, names: phrase("rejoin requested", member=names[event.member_id]),
+    me.ClassicMemberJoined: lambda event, names: phrase("classic member joined", member=names[event.member_id]),
+    me.ClassicMemberSynced: lambda event, names: phrase("classic member synced", member=names[event.member_id]),
+    me.UpgradeRefused: lambda event, names: phrase("upgrade refused", because=_because(event, names)),
     e.AppendCommitted: lambda event, _: phrase("append committed", number=event.append_number),
 }
 """What a story counts, or leaves out because another sentence says it."""

@@ -40,7 +40,7 @@ GENERATIONS: Final = (e.GenerationStarted, e.GenerationRaised, e.GroupEmptied)
 
 
 class StoryLine(NamedTuple):
-    """A sentence, with the event that it is about. `at_ms` is epoch milliseconds."""
+    """A sentence of the story, with the position and time of its event. `at_ms` is epoch milliseconds."""
 
     position: int
     at_ms: int
@@ -52,7 +52,7 @@ class StoryLine(NamedTuple):
 
 
 class SaidLine(NamedTuple):
-    """A sentence in no language yet."""
+    """A line of the story as a phrase, before it is written in a language."""
 
     position: int
     at_ms: int
@@ -67,7 +67,7 @@ class SaidLine(NamedTuple):
 def story_lines(
     timeline: GroupTimeline, within: PositionRange | None = None, language: Language = Language.ENGLISH
 ) -> Iterator[StoryLine]:
-    """The sentences of a group's life, or of a part of it, in the order of time; the last one is about its end."""
+    """Yield the sentences about a group's history, or a part of it, in order of time; the last describes the end."""
     within = within or timeline.positions
     moments = timeline.moments_between(*within)
     if not moments:
@@ -84,7 +84,7 @@ def story_lines(
 
 
 def recorded_lines(timeline: GroupTimeline, within: PositionRange, language: Language) -> list[StoryLine]:
-    """The sentences about requests that went wrong, and about partitions with several owners by their own views."""
+    """The sentences about incidents, and about times at which several members believed they owned a partition."""
     from_ms, to_ms = timeline.times_of(within)
     lines = [
         StoryLine(timeline.position_at(each.at_ms), each.at_ms, each.text_in(language), until_ms=each.last_ms)
@@ -100,7 +100,7 @@ def recorded_lines(timeline: GroupTimeline, within: PositionRange, language: Lan
 
 
 def _dispute_line(disputes: Sequence[Dispute], names: MemberNames) -> SaidLine:
-    """About partitions with the same owners, by their own views, at the same time."""
+    """A line about partitions that the same members believed they owned at the same time."""
     first = disputes[0]
     said = phrase(
         "two believed" if len(first.members) == 2 else "several believed",
@@ -138,12 +138,15 @@ def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> 
 
 
 def _sentences(*values: PhraseValue) -> PhraseValue:
-    """Sentences one after the other, without the empty ones."""
+    """Join sentences to one phrase; empty ones are left out."""
     return series("sentences", filter(None, values), limit=None)
 
 
 def _part_begins(moments: Sequence[TimelineMoment]) -> Iterator[int]:
-    """The positions at which a part begins: the first event of the command that starts a rebalance, or a load."""
+    """Yield the positions at which a new part of the story begins.
+
+    Each is that of the first event of a command that starts a rebalance or loads the group.
+    """
     command = moments[0] if moments else None
     for before, moment in pairwise(moments):
         is_next = (before.cause, before.at_ms) != (moment.cause, moment.at_ms) or isinstance(before.event, ENDS)
@@ -172,7 +175,10 @@ def _ends_of_joins(timeline: GroupTimeline) -> Mapping[int, list[HeldRequest]]:
 
 
 def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: MemberNames) -> PhraseValue:
-    """Why the join phase lasted as long as it did: its deadline, or one member that the others waited for."""
+    """Why the join phase took so long, as a phrase: its deadline ended it, or the others waited for one member.
+
+    Empty if it did not take long.
+    """
     if moment.cause is not None and moment.cause.deadline == DeadlineKind.JOIN_PHASE:
         return phrase("join phase at its deadline")
     if len(joins) < 2:
@@ -193,7 +199,7 @@ def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> Phras
 
 
 class MemberCommits:
-    """How often one member or producer has committed, how far in each partition, and when it did so last."""
+    """The commits of one member or producer: their number, the last one, and the offset reached in each partition."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -201,7 +207,7 @@ class MemberCommits:
         self.last = Point(0, 0)
 
     def on_commit(self, offsets: OffsetsByPartition, at: Point) -> None:
-        """Count a commit."""
+        """Add a commit of these offsets."""
         self.count, self.last = self.count + 1, at
         for topic, partitions in offsets.items():
             for index, committed in partitions.items():
@@ -209,21 +215,21 @@ class MemberCommits:
 
 
 class CommitCounter:
-    """Counts commits by member, and keeps the offset that each partition has reached."""
+    """Counts the commits of each member and producer between two calls of `lines`."""
 
     def __init__(self) -> None:
         self._commits: dict[MemberId | int, MemberCommits] = {}
         """By member id, or by the number of a producer."""
 
     def on_moment(self, moment: TimelineMoment) -> None:
-        """Count the commit, if this moment is one."""
+        """Count the event of this moment if it is a commit."""
         event = moment.event
         if isinstance(event, e.OffsetsCommitted | e.OffsetsWritten | e.TransactionalOffsetsWritten):
             who = event.producer_id if isinstance(event, e.TransactionalOffsetsWritten) else event.member_id
             self._commits.setdefault(who, MemberCommits()).on_commit(event.offsets, moment.point)
 
     def lines(self, names: MemberNames) -> Iterator[SaidLine]:
-        """One line for each who committed since the last call, at its last commit."""
+        """Yield one line for each member and producer with commits since the last call, placed at its last commit."""
         for who, commits in self._commits.items():
             reached = sorted(commits.reached.items(), key=lambda each: f"{each[0].topic}-{each[0].partition} ")
             said = phrase(
@@ -249,7 +255,7 @@ def _committer(who: MemberId | int, names: MemberNames) -> PhraseValue:
 
 
 def _cost(timeline: GroupTimeline, rebalance: Rebalance, kind: GroupKind) -> PhraseValue:
-    """How long a rebalance took, and which partitions had no owner meanwhile."""
+    """How long a rebalance took, and which partitions had no owner during it, as a phrase."""
     assert rebalance.ended is not None
     took = phrase(TOOK[kind], length=length(rebalance.ended.at_ms - rebalance.began.at_ms))
     gaps = dict(gaps_of(timeline, rebalance))
@@ -257,7 +263,10 @@ def _cost(timeline: GroupTimeline, rebalance: Rebalance, kind: GroupKind) -> Phr
 
 
 def _gaps(gaps: Mapping[TopicPartition, int]) -> PhraseValue:
-    """`orders 0-3 for 20.003s, orders 4-5 for 3ms`; of many lengths the longest alone."""
+    """Partitions with the lengths of their gaps: `orders 0-3 for 20.003s, orders 4-5 for 3ms`.
+
+    If there are many different lengths, only the longest gap is named.
+    """
     by_length: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition, gap_ms in gaps.items():
         by_length[gap_ms].append(partition)
@@ -296,7 +305,7 @@ def _is_gap_during(span: PartitionSpan, began: Point, ended: Point) -> bool:
 
 
 def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNames) -> PhraseValue:
-    """The state after the last event of the story, and who owns what."""
+    """The group's state and the owners of partitions after a moment, the last one of the story, as a phrase."""
     is_last = moment is timeline.moments[-1]
     when = phrase("at the end") if is_last else phrase("after position", position=moment.position)
     if moment.state is GroupState.DEAD:

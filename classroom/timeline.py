@@ -111,7 +111,7 @@ class HeldRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StateSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A time during which the group had one state."""
+    """A time during which the group was in one state."""
 
     state: AnyGroupState
     began: Point
@@ -225,27 +225,27 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def kind(self) -> GroupKind:
-        """The kind of the group after the last event that it had while it existed."""
+        """The kind of the group after its last event, or, if the group was deleted, the kind that it had before."""
         existing = (each.kind for each in reversed(self.moments) if each.state != "Dead")
         return next(existing, GroupKind.CLASSIC)
 
     @property
     def positions(self) -> PositionRange:
-        """The whole history."""
+        """The positions of the begin and of the last event of the whole history."""
         return PositionRange(self.began.position, self.last.position)
 
     @cached_property
     def names(self) -> Mapping[MemberId, str]:
-        """The names of all lanes by member id."""
+        """The name of each lane by its member id."""
         return {lane.member_id: lane.name for lane in self.lanes}
 
     @cached_property
     def names_of_ids(self) -> Mapping[str, str]:
-        """The names of all lanes by member id, and of topics by their ids: what sentences have in place of ids."""
+        """The names of members by member id, and of topics by topic id, for sentences."""
         return {**self.topic_names, **self.names}
 
     def member_at(self, member_id: MemberId, position: int) -> AnyMember | None:
-        """A member after the event at a position, as the coordinator had it; None if it was none then."""
+        """The member as the coordinator had it after the event at a position; None if it was not in the group then."""
         session = self.sessions.get(member_id)
         index = bisect_right(session.changes, position, key=lambda each: each[0]) if session else 0
         return session.changes[index - 1][1] if session and index else None
@@ -255,18 +255,21 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [moment.position for moment in self.moments]
 
     def moment_at(self, position: int) -> TimelineMoment | None:
-        """The last moment up to a position in the store; None before the first."""
+        """The last moment at or before a position in the store; None if there is none."""
         index = bisect_right(self._positions, position)
         return self.moments[index - 1] if index else None
 
     def position_at(self, at_ms: int) -> int:
-        """The position of the last event up to a time; that of the begin before the first."""
+        """The position of the last event at or before a time; the begin of the history if there is none."""
         index = bisect_right(self.moments, at_ms, key=lambda moment: moment.at_ms)
         return self.moments[index - 1].position if index else self.began.position
 
     def times_of(self, within: PositionRange) -> tuple[float, float]:
-        """The times of the first and the last event of a part, in epoch milliseconds; without bounds at the ends of the
-        history, so that what came before the first event and after the last one belongs to it."""
+        """The times of the first and the last event of a part of the history, in epoch milliseconds.
+
+        For a part at the begin or the end of the history the bound is infinite on this side, so that requests before
+        the first or after the last event belong to the part.
+        """
         moments = self.moments_between(*within)
         is_begin = not moments or moments[0] is self.moments[0]
         is_end = not moments or moments[-1] is self.moments[-1]
@@ -277,7 +280,7 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.moments[bisect_right(self._positions, first - 1) : bisect_right(self._positions, last)]
 
     def ownership_at(self, position: int) -> Iterator[PartitionSpan]:
-        """The span of each partition after the event at a position."""
+        """Yield the span of each partition that is open after the event at a position."""
         for spans in self.ownership.values():
             index = bisect_right(spans, position, key=lambda span: span.began.position) - 1
             if index >= 0 and ((end := spans[index].ended) is None or position < end.position):
@@ -293,7 +296,7 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.exchanges[bisect_left(times, from_ms) : bisect_right(times, to_ms)]
 
     def views_at(self, position: int) -> Iterator[ViewSpan]:
-        """What each member believed it owned at the time of the event at a position, after it."""
+        """Yield what each member believed it owned right after the event at a position."""
         moment = self.moment_at(position)
         now = (moment.at_ms if moment else self.began.at_ms, position)
         for each in self.views:

@@ -51,7 +51,7 @@ def _last_up_to(timeline: GroupTimeline, at_ms: int) -> int:
 
 
 class Walk:
-    """Where a step leads from any moment of one timeline. A walk without commits passes over events about offsets."""
+    """Computes where a step from a moment of a timeline leads. Without commits, events about offsets are skipped."""
 
     def __init__(self, timeline: GroupTimeline, *, with_commits: bool = True) -> None:
         moments = timeline.moments
@@ -73,18 +73,18 @@ class Walk:
         ]
 
     def step(self, index: int, steps: int = 1) -> int:
-        """The moment so many steps on, or back; the first or the last one if there are fewer."""
+        """The index of the moment `steps` further on, or back if negative; at most the last, and at least the first."""
         if not self._shown:
             return index
         at = bisect_right(self._shown, index) - 1 if steps > 0 else bisect_left(self._shown, index)
         return self._shown[min(max(at + steps, 0), len(self._shown) - 1)]
 
     def nearest(self, index: int) -> int:
-        """The moment itself if it is walked to, or else the last one before it."""
+        """The index itself, or that of the last moment before it if this walk skips the moment at `index`."""
         return self._shown[max(0, bisect_right(self._shown, index) - 1)] if self._shown else index
 
     def around(self, index: int, number: int) -> Sequence[int]:
-        """So many moments, the given one in the middle of them as far as there are others on both sides."""
+        """The indexes of `number` moments, with the given one in the middle unless it is too near an end."""
         at = max(0, bisect_right(self._shown, index) - 1)
         first = min(max(0, at - number // 2), max(0, len(self._shown) - number))
         return self._shown[first : first + number]
@@ -96,21 +96,24 @@ class Walk:
         return self._shown[-1] if self._shown else 0
 
     def next_rebalance(self, index: int) -> int | None:
-        """The event with which the next rebalance began; None if there is no further one."""
+        """The index of the event that starts the next rebalance after `index`; None if there is none."""
         return _after(self._rebalances, index)
 
     def previous_rebalance(self, index: int) -> int | None:
         return _before(self._rebalances, index)
 
     def next_deadline(self, index: int) -> int | None:
-        """The first event of the next deadline that ran out; None if no further one did."""
+        """The index of the first event that a deadline caused by running out, after `index`; None if there is none."""
         return _after(self._deadlines, index)
 
     def previous_deadline(self, index: int) -> int | None:
         return _before(self._deadlines, index)
 
     def next_message(self, index: int, number: int | None = None) -> int | None:
-        """The number of the first recorded message after a moment, or after a message; None if there is none."""
+        """The number of the first recorded message after message `number`, or else after the moment at `index`.
+
+        None if there is none.
+        """
         found = bisect_left(self._messages, index, key=_index) if number is None else number + 1
         return found if found < len(self._messages) else None
 

@@ -15,17 +15,20 @@ _NOT_AT_THE_END: Final = "（《「『“‘"
 
 
 def columns_of(text: str) -> int:
-    """How many columns a text takes; control characters count as one."""
+    """The number of terminal columns that a text takes; a control character counts as one column."""
     return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def padded(text: str, width: int) -> str:
-    """The text in at least so many columns, at the left."""
+    """The text with blanks after it, so that it takes at least `width` columns."""
     return text + " " * (width - columns_of(text))
 
 
 def wrapped(text: str, width: int, indent: str = "", first: str | None = None) -> Iterator[str]:
-    """The lines of one paragraph, at most so many columns wide; `first` begins the first line in place of `indent`."""
+    """Wrap one paragraph: yield lines of at most `width` columns.
+
+    Each line begins with `indent`; the first one begins with `first`, if given.
+    """
     text = _NUMBER_AND_UNIT.sub(_JOINER, text)
     line = indent if first is None else first
     is_empty = True
@@ -41,7 +44,10 @@ def wrapped(text: str, width: int, indent: str = "", first: str | None = None) -
 
 
 def _unbreakable(text: str) -> Iterator[str]:
-    """The parts between which a line may end: words with the blanks before them, and single Chinese characters."""
+    """Split a text into the parts between which a line may end.
+
+    A part is a word with the blanks before it, or one Chinese character with the punctuation that must stay beside it.
+    """
     part = ""
     for atom in _ATOM.findall(text):
         if part and (not part.strip() or atom[0] in _NOT_AT_THE_START or part[-1] in _NOT_AT_THE_END):

@@ -12,7 +12,7 @@ from regroup.testing.errors import ActRefused, EmulatorDown, UnknownMember, Unkn
 
 
 class Status(IntEnum):
-    """The statuses of refused requests, with their meaning here."""
+    """The HTTP statuses with which requests are refused, and what each means for the endpoints."""
 
     UNAUTHORIZED = 401
     FORBIDDEN = 403
@@ -29,7 +29,7 @@ class Status(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """The meaning of the status, for the documentation."""
+        """What the status means when an endpoint answers with it, as text for the documentation."""
         return MEANINGS[self]
 
 
@@ -50,7 +50,7 @@ MEANINGS: Final = {
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer to a refused request."""
+    """The JSON of the answer to a refused request."""
 
     error: str
     """What is wrong, in one sentence."""
@@ -59,11 +59,11 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class UnknownGroup(LookupError):
-    """There is no group of this name."""
+    """Raised when a request names a group that does not exist."""
 
 
 class ControlRefused(Exception):
-    """Raised to refuse a request with a status and a sentence."""
+    """Raised by an endpoint to refuse a request with an HTTP status and a sentence that says why."""
 
     def __init__(self, status: Status, sentence: str) -> None:
         super().__init__(sentence)
@@ -94,7 +94,8 @@ _PLACE: Final = re.compile(r"^(.*) - at `\$\.?([^`]*)`$")
 
 
 def _with_field_first(sentence: str) -> str:
-    """The message of msgspec in another order: the field first, as in `invalid member: expected str, got int`."""
+    """An error message of msgspec in another order: with the name of the field first, as in `invalid member: expected
+    str, got int`."""
     found = _PLACE.match(sentence)
     if found is None:
         return sentence

@@ -13,7 +13,8 @@ _TUPLE_FIELDS: dict[type[msgspec.Struct], frozenset[str]] = {}
 
 
 def input_of_query(endpoint: ControlEndpoint, pairs: Iterable[tuple[str, str]]) -> Any:
-    """The input in a query, from its pairs of name and value. Raises ControlRefused, or ValidationError."""
+    """Decode the input of an endpoint from the query of a URL, given as pairs of name and value. Raises ControlRefused,
+    or ValidationError."""
     wanted = endpoint.input_type
     repeatable = _repeatable(wanted)
     given: dict[str, Any] = {}
@@ -33,7 +34,7 @@ def input_of_query(endpoint: ControlEndpoint, pairs: Iterable[tuple[str, str]]) 
 
 
 def _repeatable(wanted: type[msgspec.Struct]) -> frozenset[str]:
-    """The fields of an input that are lists, so that a query may name them several times."""
+    """The names of those fields of an input that are lists. A query may contain these names several times."""
     if wanted not in _TUPLE_FIELDS:
         described = msgspec.inspect.type_info(wanted)
         fields = described.fields if isinstance(described, msgspec.inspect.StructType) else ()
@@ -48,7 +49,8 @@ def _bare(described: msgspec.inspect.Type) -> msgspec.inspect.Type:
 
 
 def input_of_body(endpoint: ControlEndpoint, body: bytes) -> Any:
-    """The input in a JSON body; an empty body counts as an empty object. Raises DecodeError, ValidationError."""
+    """Decode the input of an endpoint from the JSON body of a request; an empty body counts as an empty object. Raises
+    DecodeError or ValidationError."""
     try:
         return msgspec.json.decode(body or b"{}", type=endpoint.input_type)
     except UnicodeDecodeError as error:

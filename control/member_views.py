@@ -14,7 +14,7 @@ WITHOUT_PROCESS: Final = frozenset({"restarting", "crashed", "left", "failed"})
 
 
 class MemberViews:
-    """Keeps each change of the partitions that a simulated member believed it owned."""
+    """Stores which partitions each simulated member believed it owned, one entry for each change."""
 
     def __init__(self) -> None:
         self._views: dict[str, list[ViewObserved]] = defaultdict(list)
@@ -23,8 +23,8 @@ class MemberViews:
         self._count = 0
 
     def note(self, group: str, view: MemberView, *, at_ms: int, position: int) -> None:
-        """Add the present view of a member, if it differs from its last one. `position` is that of the last event in
-        the store."""
+        """Add an entry for a member of `group` if the partitions in `view` differ from those of its last entry. `at_ms`
+        is the present time, `position` that of the last event in the store."""
         self._member_ids[group].add(view.member_id)
         owned = (
             () if view.condition in WITHOUT_PROCESS else tuple(sorted((p.topic, p.partition) for p in view.partitions))
@@ -45,7 +45,8 @@ class MemberViews:
         )
 
     def of_group(self, group: str, member_ids: Collection[str]) -> Sequence[ViewObserved] | None:
-        """The views of the group's members; None if one of `member_ids` was not a simulated member here."""
+        """The entries of the group's members; None if one of `member_ids` was not a simulated member of this process,
+        or if there were too many changes to store."""
         if self._count > MAX_VIEWS or not self._member_ids[group].issuperset(member_ids):
             return None
         return self._views[group]

@@ -8,18 +8,22 @@ await members.close()
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from regroup.assignors.interface import AssignorError
 from regroup.control.member_views import MemberViews
+from regroup.coordinator.group import GroupKind
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, NodeAddress
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.application import MemberView
+from regroup.members.runtime.consumer_protocol_member import FAULTS as CONSUMER_PROTOCOL_FAULTS
+from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.workload import Workload
@@ -38,14 +42,19 @@ LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which a process reaches itself if it listens on all addresses."""
 
 
+RunnableMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
+
+
 class NewMember(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a simulated member that is to be started."""
+    """The settings with which a simulated member is to be started."""
 
     group: str
     topics: tuple[str, ...]
     client_id: str
     instance_id: str | None = None
+    protocol: GroupKind = GroupKind.CLASSIC
     assignor: str = "range"
+    """The assignor of a member of the classic protocol."""
     session_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 1_000
     max_poll_interval_ms: int = 300_000
@@ -53,7 +62,8 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds that processing a record takes; None for a member that reads no records."""
 
     def settings(self) -> ConsumerSettings:
-        """The settings of its consumer. Raises ValueError for values with which no consumer can work."""
+        """The consumer settings that the member is started with. Raises ValueError for values with which no consumer
+        can work."""
         return ConsumerSettings(
             group_id=self.group,
             client_id=self.client_id,
@@ -69,17 +79,26 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningMember:
-    """A simulated member that was started, with the connections of its process."""
+    """A simulated member that was started, with its connections to the brokers."""
 
     def __init__(
-        self, plan: NewMember, transport: TcpTransport, on_change: Callable[["RunningMember"], None], *, epoch_ms: int
+        self,
+        plan: NewMember,
+        transport: TcpTransport,
+        on_change: Callable[["RunningMember"], None],
+        draw_member_id: Callable[[], str],
+        *,
+        epoch_ms: int,
     ) -> None:
         self.plan = plan
         self.slow_s = 0.0
         """Seconds by which the member returns late to poll() when a rebalance asks it to join."""
         self._transport = transport
         self._on_change = on_change
-        self.member = SimulatedMember(
+        new: Callable[..., RunnableMember] = SimulatedMember
+        if plan.protocol is GroupKind.CONSUMER:
+            new = partial(ConsumerProtocolMember, draw_member_id=draw_member_id)
+        self.member = new(
             plan.client_id,
             plan.settings(),
             transport,
@@ -98,13 +117,19 @@ class RunningMember:
         self._on_change(self)
 
     def inject(self, kind: MemberFaultKind, duration_s: float | None = None) -> None:
-        """Inject a fault that begins now."""
+        """Let a fault of this kind begin in the member now. `duration_s` is for kinds of faults that take a duration,
+        None for the others. Raises ActRefused if only members of the other group protocol can have the fault."""
+        is_consumer = self.plan.protocol is GroupKind.CONSUMER
+        if is_consumer and kind not in CONSUMER_PROTOCOL_FAULTS:
+            raise ActRefused(f"a member of the consumer protocol cannot have the fault {kind.value}")
+        if not is_consumer and kind is MemberFaultKind.SLOW_REVOKE:
+            raise ActRefused(f"only a member of the consumer protocol can have the fault {kind.value}")
         duration_ms = None if duration_s is None else max(1, round(duration_s * 1000))
         self.member.inject_fault(MemberFault(kind, duration_ms))
         self._on_change(self)
 
     def be_slow(self, seconds: float) -> None:
-        """Return to poll() this many seconds late at each rebalance from now on; 0 ends it."""
+        """Let the member return to poll() this many seconds late at each rebalance from now on; 0 ends the delay."""
         self.slow_s = seconds
         if seconds:
             self.inject(MemberFaultKind.SLOW_JOIN, seconds)
@@ -113,7 +138,7 @@ class RunningMember:
             self._on_change(self)
 
     def resume(self) -> None:
-        """End a pause of the member."""
+        """Let the member continue if it is paused."""
         self.member.resume()
         self._on_change(self)
 
@@ -123,13 +148,14 @@ class RunningMember:
         await self._transport.close()
 
     async def leave(self) -> None:
-        """Close the consumer, which leaves the group unless the member is static."""
+        """Close the member's consumer. It leaves the group, unless it is a static member."""
         await self.member.close()
         await self._transport.close()
         self._on_change(self)
 
     async def stop(self) -> None:
-        """End the member without sending a request."""
+        """End the member as if its process had been killed, so that it sends no LeaveGroup, and close its
+        connections."""
         if self.view.condition != "crashed":
             self.member.inject_fault(MemberFault(MemberFaultKind.CRASH))
         self._on_change(self)
@@ -152,7 +178,7 @@ class MembersOfProcess:
         return tuple(self._running.values())
 
     def find(self, client_id: str) -> RunningMember:
-        """The member with this client id. Raises UnknownMember."""
+        """The simulated member with this client id. Raises UnknownMember if there is none."""
         found = self._running.get(client_id)
         if found is None:
             names = ", ".join(map(repr, self._running)) or "none"
@@ -160,7 +186,8 @@ class MembersOfProcess:
         return found
 
     def find_alive(self, client_id: str) -> RunningMember:
-        """The member with this client id if it has not ended. Raises UnknownMember, or ActRefused if it has."""
+        """The member with this client id. Raises UnknownMember if there is none, or ActRefused if the member has
+        ended."""
         found = self.find(client_id)
         if found.member.is_stopped:
             raise ActRefused(f"{client_id!r} has {_ended(found.view.condition)}: start it again first")
@@ -183,7 +210,8 @@ class MembersOfProcess:
             raise ActRefused(f"there are {MAX_MEMBERS} simulated members, and no more are possible: remove some")
         try:
             epoch_ms = self._emulator.now_ms() - round(asyncio.get_running_loop().time() * 1000)
-            started = RunningMember(plan, self._transport(plan.client_id), self._changed, epoch_ms=epoch_ms)
+            transport = self._transport(plan.client_id)
+            started = RunningMember(plan, transport, self._changed, self._draw_member_id, epoch_ms=epoch_ms)
         except AssignorError as error:
             raise ValueError(str(error)) from None
         self._running[plan.client_id] = started
@@ -192,7 +220,7 @@ class MembersOfProcess:
         return started
 
     async def remove(self, client_id: str) -> None:
-        """Forget a member. If it runs, it is ended as by a crash first. Raises UnknownMember."""
+        """Remove a member from the list; if it runs, it is first ended as by a crash. Raises UnknownMember."""
         found = self.find(client_id)
         del self._running[client_id]
         await found.stop()
@@ -215,6 +243,9 @@ class MembersOfProcess:
         self._note_view(member)
         self._emulator.changes.notify()
 
+    def _draw_member_id(self) -> str:
+        return str(self._emulator.cluster.state.new_uuid())
+
     def _note_view(self, member: RunningMember) -> None:
         if self._emulator.is_running:
             position = self._emulator.cluster.journal.last_position
@@ -225,7 +256,7 @@ class MembersOfProcess:
         return TcpTransport(addresses, client_id=client_id, connect=self._connect)
 
     def _addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each broker, as this process can reach them."""
+        """The host and port of each broker, as programs on this machine can reach them."""
         host = self._emulator.options.cluster.host
         return [(LOOPBACK_OF_WILDCARD.get(host, host), port) for port in self._emulator.ports]
 

@@ -31,10 +31,10 @@ TOPIC_EVENT_TYPES: Final = ("topic-created", "partitions-added", "topic-deleted"
 
 
 class TimelineBuilder:
-    """Takes the records of one group, and those of topics, in the order of their positions."""
+    """Builds a group's timeline from the records of the group and of topics, given in the order of positions."""
 
     def __init__(self, group_id: str, *, trimmed_through: Point | None = None, group: Group | None = None) -> None:
-        """`group` is the group at the position up to which events have been trimmed, if any have."""
+        """Begin with `group` as it was at `trimmed_through`, if events up to that point have been trimmed."""
         self._group = group or Group(group_id=group_id)
         self._is_trimmed = trimmed_through is not None
         self._began = self._last = trimmed_through
@@ -72,16 +72,16 @@ class TimelineBuilder:
 
     @property
     def event_count(self) -> int:
-        """How many events of the group were taken in."""
+        """How many events of the group `on_record` has taken in."""
         return len(self._moments)
 
     @property
     def has_history(self) -> bool:
-        """Whether there is anything of the group to show."""
+        """Whether the group has an event, or a snapshot in place of trimmed events, so that a timeline can be made."""
         return self._began is not None
 
     def timeline(self) -> GroupTimeline:
-        """The timeline of what was taken in. Raises ValueError if there was nothing of the group."""
+        """The timeline of the records so far. Raises ValueError if the group has no history."""
         if self._began is None or self._last is None:
             raise ValueError(f"group {self._group.group_id!r} has no events")
         return GroupTimeline(
@@ -153,7 +153,7 @@ class TimelineBuilder:
         )
 
     def _armed_deadlines(self, after: Group) -> tuple[ArmedDeadline, ...]:
-        """Most events leave the deadlines of a classic group as they are."""
+        """The group's running deadlines after an event; computed only if what they depend on has changed."""
         if after.kind is not GroupKind.CLASSIC:
             return armed_deadlines(after)
         facts = deadline_facts(after)

@@ -19,7 +19,7 @@ INITIAL_JOIN_PHASE: Final = "the join phase ends, or goes on if members joined a
 
 
 def deadline_facts(group: Group) -> tuple[object, ...]:
-    """What the deadlines of a classic group follow from: while it is the same, they are."""
+    """The values on which a classic group's deadlines depend: if they are equal, the deadlines are equal too."""
     has_pending_syncs = bool(group.pending_sync_members)
     return (
         group.state,
@@ -39,7 +39,7 @@ def armed_deadlines(group: Group) -> tuple[ArmedDeadline, ...]:
 
 @lru_cache(maxsize=1024)
 def _armed(kind: DeadlineKind, at_ms: int, member_id: MemberId, follows: str) -> ArmedDeadline:
-    """One value for all events between which a deadline runs."""
+    """An ArmedDeadline of these values; the same object for all events during which the deadline runs."""
     return ArmedDeadline(kind=kind, at_ms=at_ms, member_id=member_id, follows=follows)
 
 

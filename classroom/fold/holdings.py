@@ -23,17 +23,17 @@ from regroup.protocol.consumer.subscription import (
 
 
 class Holdings(Protocol):
-    """Follows the events of groups of one kind."""
+    """Keeps, from the events of a group of one kind, which partitions each member is assigned and owns."""
 
     def begin_with(self, group: Group) -> None:
-        """Begin with a group in the middle of its history."""
+        """Start from a group whose earlier events have been trimmed."""
 
     def on_event(self, event: e.Event, before: Group, after: Group, changed: Iterable[MemberId]) -> None:
-        """Take in an event; `changed` names the members that it may have changed."""
+        """Take in an event. `changed` has the ids of the members that it may have changed."""
 
 
 class ClassicHoldings:
-    """Follows classic groups."""
+    """Keeps which partitions each member of a classic group is assigned and owns."""
 
     def __init__(self, ownership: OwnershipBuilder) -> None:
         self._ownership = ownership
@@ -51,7 +51,7 @@ class ClassicHoldings:
         self._on_ownership(event, before, after)
 
     def _on_members(self, group: Group, changed: Iterable[MemberId]) -> None:
-        """Take over assignments and subscriptions of the members that may have changed."""
+        """Pass on the new assignments and subscriptions of the members in `changed`."""
         for member_id in changed:
             member = group.members.get(member_id)
             assignment, metadata = b"" if member is None else member.assignment, _first_metadata(member)
@@ -86,14 +86,14 @@ class ClassicHoldings:
                     ownership.keep(member_id, ())
 
     def _receive(self, member: Member) -> None:
-        """The member has received its assignment: it owns that, and nothing else."""
+        """Make a member the owner of the partitions of its assignment, and of no others: it has received it."""
         assigned = assigned_partitions(member.assignment)
         self._ownership.keep(member.member_id, assigned)
         self._ownership.own(member.member_id, assigned)
 
 
 class ConsumerHoldings:
-    """Follows groups of the consumer protocol."""
+    """Keeps which partitions each member of a group of the consumer protocol is assigned and owns."""
 
     def __init__(self, ownership: OwnershipBuilder) -> None:
         self._ownership = ownership
@@ -125,19 +125,19 @@ class ConsumerHoldings:
 
 
 def holdings_of(ownership: OwnershipBuilder) -> Mapping[GroupKind, Holdings]:
-    """What follows the events of each kind of group."""
+    """For each kind of group the object that takes its events and passes the changes of holders to `ownership`."""
     return {GroupKind.CLASSIC: ClassicHoldings(ownership), GroupKind.CONSUMER: ConsumerHoldings(ownership)}
 
 
 def _first_metadata(member: Member | None) -> bytes:
-    """The subscription that a member lists first; its topics are the same for each assignor."""
+    """The subscription, as bytes, for the first assignor that a member lists; its topics are the same for each."""
     protocols = member.profile.supported_protocols if member else ()
     return protocols[0].metadata if protocols else b""
 
 
 @lru_cache(maxsize=4096)
 def _topics(metadata: bytes) -> tuple[str, ...]:
-    """The topics of a subscription, each once; none if the bytes are not of the consumer protocol."""
+    """The topics of an encoded subscription, without repetitions; none if the bytes are not a consumer's."""
     try:
         return tuple(dict.fromkeys(decode_subscribed_topics(metadata))) if metadata else ()
     except MalformedConsumerProtocol:
@@ -146,7 +146,7 @@ def _topics(metadata: bytes) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _owned_partitions(metadata: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions that a rejoining member still owns. An eager member revokes all of them first (KIP-429)."""
+    """The partitions that a JoinGroup lists as still owned; none for an eager member, which revokes all (KIP-429)."""
     try:
         return decode_subscription(metadata).owned_partitions
     except MalformedConsumerProtocol:

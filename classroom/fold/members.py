@@ -17,7 +17,7 @@ REPLACEMENTS: Final = (e.StaticMemberReplaced, StaticConsumerReplaced)
 
 
 class MembersBuilder:
-    """Builds the lanes and held requests of one group."""
+    """Builds the lanes of one group's members and the times during which the coordinator held their requests."""
 
     def __init__(self) -> None:
         self._lanes: list[Lane] = []
@@ -26,7 +26,7 @@ class MembersBuilder:
         self._open_held: dict[MemberId, int] = {}
 
     def begin_with(self, group: Group, point: Point) -> None:
-        """Begin with a group in the middle of its history."""
+        """Start from a group whose earlier events have been trimmed, in its state at `point`."""
         for member in members_of(group).values():
             self._begin_lane(member, point, BEFORE)
             if awaited := awaited_by(member):
@@ -35,7 +35,7 @@ class MembersBuilder:
     def on_event(
         self, event: e.Event, before: Group, after: Group, changed: Iterable[MemberId], point: Point, event_type: str
     ) -> None:
-        """Take in an event; `changed` names the members that it may have changed."""
+        """Take in an event. `changed` has the ids of the members that it may have changed."""
         present, earlier = members_of(after), members_of(before)
         for member_id in changed:
             member, former = present.get(member_id), earlier.get(member_id)
@@ -77,7 +77,10 @@ class MembersBuilder:
     def _follow_held(
         self, member_id: MemberId, former: AnyMember | None, member: AnyMember | None, point: Point, event_type: str
     ) -> None:
-        """End and begin what is held for one member. A JoinGroup that is sent again while held goes on as one."""
+        """End the held request of one member, and begin the next one, if the event has changed what it waits for.
+
+        If a member sends a JoinGroup again while its first one is held, both count as one held request.
+        """
         was_held, is_held = awaited_by(former), awaited_by(member)
         if was_held == is_held:
             return

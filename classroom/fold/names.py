@@ -31,7 +31,7 @@ def member_names(clients: Iterable[tuple[MemberId, str]]) -> Mapping[MemberId, s
 
 
 def _without_client(member_id: MemberId, client_id: str) -> str:
-    """The UUID at the end of a member id; of another one what follows the client id."""
+    """The UUID at the end of a member id; if it does not end in one, the part after the client id."""
     uuid = _UUID.search(member_id)
     return uuid[0] if uuid else member_id.removeprefix(client_id).lstrip("-") or member_id
 

@@ -10,17 +10,17 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 
 class OffsetsBuilder:
-    """Builds the steps of the committed offsets of one group."""
+    """Builds the committed offsets of one group's partitions over time, as one step for each change."""
 
     def __init__(self) -> None:
         self._steps: dict[TopicPartition, list[CommittedStep]] = {}
 
     def begin_with(self, group: Group, point: Point) -> None:
-        """Begin with a group in the middle of its history."""
+        """Start from a group whose earlier events have been trimmed, with its committed offsets at `point`."""
         self._take(_changed({}, group.committed_offsets), point)
 
     def on_event(self, event: e.Event, before: Group, after: Group, point: Point) -> None:
-        """Take in an event of the group."""
+        """Take in an event; add a step for each partition whose committed offset differs before and after it."""
         if before.committed_offsets is after.committed_offsets:
             return
         if isinstance(event, e.OffsetsCommitted):
@@ -47,7 +47,7 @@ class OffsetsBuilder:
 
 
 def _changed(before: OffsetsByPartition, after: OffsetsByPartition) -> Iterator[tuple[TopicPartition, int | None]]:
-    """The partitions whose committed offset is another one, with the new offset; None for a deleted one."""
+    """Yield the partitions whose committed offset differs, each with the new offset; None if it was deleted."""
     for topic in before.keys() | after.keys():
         former, present = before.get(topic, {}), after.get(topic, {})
         for index in former.keys() | present.keys():

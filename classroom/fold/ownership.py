@@ -17,7 +17,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 
 class Holders(NamedTuple):
-    """The members to which a partition is assigned, those that own it, and those of them that have to give it up."""
+    """The members to which a partition is assigned, those that own it, and those owners that have to give it up."""
 
     assigned_to: tuple[MemberId, ...] = ()
     owners: tuple[MemberId, ...] = ()
@@ -25,7 +25,7 @@ class Holders(NamedTuple):
 
 
 class OwnershipBuilder:
-    """Builds the spans of all partitions of one group."""
+    """Builds, for each partition of one group, the spans during which its assignment and its owners stay the same."""
 
     def __init__(self) -> None:
         self.topic_names: dict[str, str] = {}
@@ -50,7 +50,7 @@ class OwnershipBuilder:
         self._spans: dict[TopicPartition, list[PartitionSpan]] = {}
 
     def on_topic(self, topic: str, partitions: int, point: Point, event_type: str, topic_id: str = "") -> None:
-        """A topic was created, got more partitions, or (with 0) was deleted."""
+        """Note the new number of partitions of a topic that was created, got more, or was deleted (then it is 0)."""
         self._partition_counts[topic] = partitions
         if topic_id:
             self.topic_names[topic_id] = topic
@@ -59,16 +59,16 @@ class OwnershipBuilder:
         self.update(point, event_type)
 
     def spans(self) -> dict[TopicPartition, tuple[PartitionSpan, ...]]:
-        """The spans of each partition, the open ones at the end."""
+        """The spans of each partition, in order; a span that has not ended yet comes last."""
         partitions = sorted(self._spans.keys() | self._open.keys(), key=lambda each: (each.topic, each.partition))
         return {each: (*self._spans.get(each, ()), *filter(None, [self._open.get(each)])) for each in partitions}
 
     def assign(self, member_id: MemberId, partitions: tuple[TopicPartition, ...]) -> None:
-        """The coordinator has assigned these partitions to a member, and no others."""
+        """Replace the partitions that the coordinator has assigned to a member by these."""
         self._replace(self._assigned_to, self._assigned, member_id, partitions)
 
     def revoke(self, member_id: MemberId, partitions: tuple[TopicPartition, ...]) -> None:
-        """A member has to give up these partitions, and no others."""
+        """Replace the partitions that a member has to give up by these."""
         self._replace(self._revoked, self._revoking, member_id, partitions)
 
     def _replace(
@@ -91,7 +91,7 @@ class OwnershipBuilder:
             self._changed[partition] = None
 
     def subscribe(self, member_id: MemberId, topics: tuple[str, ...]) -> None:
-        """A member subscribes to these topics, and to no others."""
+        """Replace the topics to which a member subscribes by these."""
         former = self._subscriptions.get(member_id, ())
         if topics != former:
             self._subscriptions[member_id] = topics
@@ -100,7 +100,7 @@ class OwnershipBuilder:
             self._subscribers.update(topics)
 
     def show_subscribed(self) -> None:
-        """The topics to which members subscribe now are those whose partitions are shown."""
+        """Take the topics to which members subscribe now as those whose partitions get spans also without an owner."""
         if not self._has_other_topics:
             return
         self._has_other_topics = False
@@ -116,7 +116,7 @@ class OwnershipBuilder:
         return tuple(self._owned)
 
     def own(self, member_id: MemberId, partitions: Iterable[TopicPartition]) -> None:
-        """The member owns these partitions too."""
+        """Add these partitions to those that the member owns."""
         owned = self._owned.setdefault(member_id, {})
         for partition in partitions:
             if partition not in owned:
@@ -125,7 +125,7 @@ class OwnershipBuilder:
                 self._changed[partition] = None
 
     def keep(self, member_id: MemberId, kept: Iterable[TopicPartition]) -> None:
-        """The member loses its partitions, except the kept ones."""
+        """End the member's ownership of all its partitions except those in `kept`."""
         kept = set(kept)
         for partition in [each for each in self._owned.get(member_id, ()) if each not in kept]:
             del self._owned[member_id][partition]
@@ -138,7 +138,11 @@ class OwnershipBuilder:
         self._shown = shown
 
     def _subscribed_partitions(self) -> Iterator[TopicPartition]:
-        """Every partition of the subscribed topics; of topics without a stored event those that ever had an owner."""
+        """Yield every partition of the subscribed topics.
+
+        If no stored event says how many partitions a topic has, only those that ever had an owner are known and
+        yielded.
+        """
         for topic in self._subscribed:
             for index in range(self._partition_counts.get(topic, 0)):
                 yield TopicPartition(topic, index)
@@ -150,7 +154,7 @@ class OwnershipBuilder:
         return partition.topic in self._subscribed and partition.topic not in self._partition_counts
 
     def update(self, point: Point, event_type: str) -> None:
-        """Close the spans of the partitions that have changed, and open the next ones."""
+        """End the spans of the partitions whose holders have changed, at this point, and begin their next spans."""
         changed, self._changed = self._changed, {}
         for partition in changed:
             holders = self._holders(partition)

@@ -18,7 +18,7 @@ class PhasesBuilder:
         self._rebalances: list[Rebalance] = []
 
     def begin_with(self, group: Group, point: Point) -> None:
-        """Begin with a group in the middle of its history."""
+        """Start from a group whose earlier events have been trimmed, in its state at `point`."""
         reader = reader_of(group)
         self._states.append(StateSpan(state=reader.state(group), began=point))
         if reader.number(group):
@@ -27,7 +27,7 @@ class PhasesBuilder:
             self._rebalances.append(Rebalance(began=point, starts=(point,)))
 
     def on_event(self, event: e.Event, before: Group, after: Group, point: Point, event_type: str) -> None:
-        """Take in an event of the group."""
+        """Take in an event with the group before and after it; end and begin spans if state or number changed."""
         reader, former = reader_of(after), reader_of(before)
         state = reader.state(after)
         if state != former.state(before) or not self._states:

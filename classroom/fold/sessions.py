@@ -15,19 +15,19 @@ from regroup.coordinator.group import Group, MemberId
 
 
 class SessionsBuilder:
-    """Builds the sessions of one group while its events are folded."""
+    """Builds the session of each member of one group: its timeouts, and the events that restarted them."""
 
     def __init__(self) -> None:
         self._members: dict[MemberId, list[tuple[int, AnyMember | None]]] = defaultdict(list)
         self._started: dict[MemberId, list[Point]] = defaultdict(list)
 
     def begin_with(self, group: Group, point: Point) -> None:
-        """Begin with a group in the middle of its history."""
+        """Start from a group whose earlier events have been trimmed, in its state at `point`."""
         for member in members_of(group).values():
             self._members[member.member_id].append((point.position, member))
 
     def on_event(self, event: e.Event, before: Group, after: Group, changed: Iterable[MemberId], point: Point) -> None:
-        """Take in an event; `changed` names the members that it may have changed."""
+        """Take in an event. `changed` has the ids of the members that it may have changed."""
         present, former = members_of(after), members_of(before)
         for member_id in changed:
             member = present.get(member_id)

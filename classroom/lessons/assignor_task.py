@@ -42,14 +42,14 @@ _TOPICS: Final = ("orders", "payments", "refunds")
 
 
 class MadeUpCase(NamedTuple):
-    """What an assignor is given, as plain values that can be sent to another process."""
+    """The arguments of one call of a learner's assignor, as plain values that can be sent to another process."""
 
     partitions: dict[str, int]
     members: dict[str, dict[str, Any]]
     """For each member its `topics`, and the `owned` partitions of its last assignment as pairs."""
 
     def text(self, language: Language) -> str:
-        """The case as a line for the learner."""
+        """The case as one line of text for the learner, in this language."""
         return str(self) if language is Language.ENGLISH else self._in_chinese()
 
     def _in_chinese(self) -> str:
@@ -210,7 +210,10 @@ class _CheckedCase(NamedTuple):
 
 
 def _is_balanced(checked: _CheckedCase) -> InBoth | None:
-    """A difference of two or more where all members subscribe to the same topics."""
+    """A sentence about two members whose shares differ by two partitions or more; None if there are no such two.
+
+    Only cases in which all members subscribe to the same topics are checked.
+    """
     subscriptions = {tuple(sorted(each["topics"])) for each in checked.case.members.values()}
     counts = {name: len(partitions) for name, partitions in checked.assignments.items()}
     if len(subscriptions) == 1 and max(counts.values()) - min(counts.values()) > 1:
@@ -223,7 +226,7 @@ def _is_balanced(checked: _CheckedCase) -> InBoth | None:
 
 
 def _is_complete(checked: _CheckedCase) -> InBoth | None:
-    """A partition that a member is subscribed to, and that no member got."""
+    """A sentence about a partition that has a subscriber and was assigned to no member; None if there is none."""
     assigned = {each for partitions in checked.assignments.values() for each in partitions}
     wanted = {topic for each in checked.case.members.values() for topic in each["topics"]}
     missing = [
@@ -244,7 +247,7 @@ def _is_complete(checked: _CheckedCase) -> InBoth | None:
 
 
 def _keeps_what_it_can(checked: _CheckedCase) -> InBoth | None:
-    """A member that has as many partitions as before, or more, and yet lost one to another member."""
+    """A sentence about a member that lost a partition to another one although its share did not shrink; else None."""
     case, assigned = checked.case, dict[TopicPartition, str]()
     for name, partitions in checked.assignments.items():
         assigned |= dict.fromkeys(partitions, name)
@@ -261,7 +264,10 @@ def _keeps_what_it_can(checked: _CheckedCase) -> InBoth | None:
 
 
 class AssignorProperty(NamedTuple):
-    """Something that an assignor does in every case. `counterexample` is None where it holds."""
+    """A property that a learner's assignor must have in every case.
+
+    `counterexample` returns a sentence about a violation in one case, and None if the property holds there.
+    """
 
     counterexample: Callable[[_CheckedCase], InBoth | None]
     english: str
@@ -290,7 +296,7 @@ its topic, and that no member is left out, is always asked for."""
 
 
 def made_up_cases() -> Iterator[MadeUpCase]:
-    """Cases that are the same in every run: a few by hand, then random ones."""
+    """Yield the cases for checking an assignor: a few fixed ones, then random ones with a fixed seed."""
     yield MadeUpCase({"orders": 7}, {name: _member(["orders"]) for name in _NAMES[:3]})
     yield MadeUpCase({"orders": 2}, {name: _member(["orders"]) for name in _NAMES[:3]})
     yield MadeUpCase({"orders": 3, "payments": 3}, {name: _member(["orders", "payments"]) for name in _NAMES[:2]})
@@ -313,7 +319,7 @@ def _member(topics: list[str]) -> dict[str, Any]:
 
 
 def _give_former_assignment(topics: Mapping[str, int], members: dict[str, dict[str, Any]], rng: Random) -> None:
-    """What some of the members had before the others joined: the partitions in turn."""
+    """Choose some members as those that were there before, and give them all partitions in turn as `owned`."""
     former = rng.sample(sorted(members), rng.randint(1, len(members)))
     turn = 0
     for topic in sorted(topics):
@@ -324,7 +330,7 @@ def _give_former_assignment(topics: Mapping[str, int], members: dict[str, dict[s
 
 
 class _Given(Assignor):
-    """An assignor with a result that is there already, so that it can be checked as any other."""
+    """An assignor that returns a result computed before, so that `assign_checked` can check this result."""
 
     name = OWN_ASSIGNOR
 
@@ -336,7 +342,7 @@ class _Given(Assignor):
 
 
 def _check_case(case: MadeUpCase, returned: Any, properties: Sequence[str]) -> InBoth | None:
-    """The first thing that is wrong in one case; None if nothing is."""
+    """A sentence about the first thing that is wrong with an assignor's result in one case; None if nothing is."""
     assignments = as_assignments(returned)
     members = {name: AssignorMember(tuple(each["topics"])) for name, each in case.members.items()}
     try:
@@ -350,7 +356,10 @@ def _check_case(case: MadeUpCase, returned: Any, properties: Sequence[str]) -> I
 def check_properties(
     compute: ComputeCases, properties: Sequence[str], language: Language
 ) -> tuple[ConditionResult, ...]:
-    """Run the learner's function on all cases. Raises AssignorFailure."""
+    """Call the learner's function for all cases, and return one result for each of the properties.
+
+    Raises AssignorFailure.
+    """
     is_english = language is Language.ENGLISH
     cases = list(made_up_cases())
     for number, (case, returned) in enumerate(zip(cases, compute(cases), strict=True), start=1):

@@ -74,7 +74,11 @@ def _static_problems(lesson: Lesson) -> Iterator[_Problem]:
 
 
 def _group_problems(lesson: Lesson) -> Iterator[_Problem]:
-    """Pictures are of the classic protocol, and the sentences of the group beside are of the consumer protocol."""
+    """Yield what is wrong with the protocols of the lesson's groups.
+
+    The group that pictures show must be classic. The second group (`beside`), which has sentences only, must be one of
+    the consumer protocol.
+    """
     protocols: dict[str, set[str]] = {}
     for member in lesson.plan.members.values():
         protocols.setdefault(member.group, set()).add(member.protocol)
@@ -147,7 +151,7 @@ def _task_problems(lesson: Lesson) -> Iterator[_Problem]:
 
 
 def _members_of_task(lesson: Lesson) -> SimulationPlan:
-    """A plan with the names that conditions of the task may use."""
+    """A plan with the members and topics of the task's scenario, in which conditions are checked for unknown names."""
     scenario = task_scenario(lesson)
     members, topics = scenario.get("members") or {}, scenario.get("topics") or lesson.plan.topics
     named = {str(name): lesson.plan.members.get(str(name)) for name in members}
@@ -159,7 +163,7 @@ TEXT_FIELDS: Final = ("text", "question.explain", "task.done")
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[tuple[str, LessonText]]:
-    """Every text of a lesson, with its path in the file."""
+    """Yield every text of a lesson, each with its path in the file, such as `question.options[0].says`."""
     parts = lesson.parts
     yield from (("title", parts.title), ("text", parts.text))
     yield from (("question.ask", parts.question.ask), ("question.explain", parts.question.explain))
@@ -193,7 +197,7 @@ def _text_problems(lesson: Lesson) -> Iterator[_Problem]:
 
 
 def _has_values(path: str) -> bool:
-    """Texts after the answer can have the values of the run."""
+    """Whether the text at this path may contain values of the run, such as `{answer}`: it is shown after the answer."""
     return path == "question.explain" or path.startswith("moments") or ("options" in path and path.endswith("because"))
 
 

@@ -25,7 +25,7 @@ STEPS: Final = (
 
 
 def chinese_step(sentence: str) -> str:
-    """A step of a scenario in Chinese."""
+    """The English sentence of a scenario's step in Chinese."""
     for pattern, translation in STEPS:
         if match := re.fullmatch(pattern, sentence):
             return match.expand(translation)

@@ -22,17 +22,17 @@ from regroup.classroom.timeline import GroupTimeline
 
 
 def run_lesson(taken: Lesson) -> LessonRun:
-    """The run that a lesson is about. It takes milliseconds; raises RunRefused as `run_scenario` does."""
+    """Run the scenario of a lesson, which takes milliseconds. Raises RunRefused as `run_scenario` does."""
     return run_scenario(taken.plan, taken.parts.group, bug=taken.parts.bug)
 
 
 def recorded_timeline(taken: Lesson) -> GroupTimeline:
-    """The timeline of the lesson's run with exchanges and members' views; positions are those of the replay."""
+    """The timeline of the lesson's run with exchanges and members' views; its positions equal those of the replay."""
     return record_scenario(taken.plan, taken.parts.group, bug=taken.parts.bug)
 
 
 def lesson_document(taken: Lesson, language: Language) -> dict[str, Any]:
-    """What a learner sees before the answer."""
+    """What the page shows of a lesson before the answer: title, text, question and task."""
     parts, question, task = taken.parts, taken.parts.question, taken.parts.task
     return {
         "id": taken.id,
@@ -64,7 +64,7 @@ def lesson_document(taken: Lesson, language: Language) -> dict[str, Any]:
 
 
 def list_document(progress: Progress, language: Language) -> list[dict[str, Any]]:
-    """The lessons that come with regroup, with what the learner has done."""
+    """The lessons that come with regroup, each with number, title and the learner's progress in it."""
     listed = []
     for number in lesson_numbers():
         each = lesson(number)
@@ -82,9 +82,9 @@ def list_document(progress: Progress, language: Language) -> list[dict[str, Any]
 
 
 def answer_document(taken: Lesson, run: LessonRun, answer: str | None, language: Language) -> dict[str, Any]:
-    """The verdict on an answer and the replay; an `unreadable` one gives nothing else away.
+    """The verdict on an answer, the explanation and the replay; for an answer that cannot be read `unreadable` alone.
 
-    None stands for a question that the learner leaves: `is_right` is None then.
+    With None as answer the learner skips the question: `is_right` is None then.
     """
     replay = {"replay": [line._asdict() for line in replay_lines(taken, run, language)]}
     if answer is None:
@@ -97,7 +97,7 @@ def answer_document(taken: Lesson, run: LessonRun, answer: str | None, language:
 
 
 def task_document(result: TaskResult) -> dict[str, Any]:
-    """The result of a task; the run itself is left out."""
+    """The result of a task as plain values, without the run."""
     return {
         "is_solved": result.is_solved,
         "problem": result.problem,
@@ -120,5 +120,5 @@ def answer_lesson(number_or_id: int | str, answer: str, language: str) -> dict[s
 
 
 def solve_lesson(number_or_id: int | str, values: dict[str, str], language: str) -> dict[str, Any]:
-    """`task_document` of a task with settings; see `answer_lesson`."""
+    """`task_document` of the lesson's task, run with these values of its settings; see `answer_lesson`."""
     return task_document(run_task(lesson(number_or_id), values, Language(language)))

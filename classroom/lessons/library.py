@@ -14,7 +14,7 @@ _SUFFIX: Final = ".yaml"
 
 
 class UnknownLesson(ValueError):
-    """There is no lesson of this number or id; the message says which there are."""
+    """Raised for a number or id that no lesson has; the message lists those that exist."""
 
 
 class LessonSource(NamedTuple):
@@ -44,7 +44,7 @@ def lesson_numbers() -> tuple[int, ...]:
 
 
 def lesson(number_or_id: int | str) -> Lesson:
-    """A lesson that comes with regroup; the same value at each call. Raises UnknownLesson."""
+    """The lesson that comes with regroup under this number or id; read once and kept. Raises UnknownLesson."""
     return _lesson_of(_source_of(str(number_or_id)))
 
 
@@ -61,7 +61,7 @@ def _source_of(word: str) -> LessonSource:
 
 
 def lesson_text(number_or_id: int | str) -> str:
-    """The file of a lesson that comes with regroup. Raises UnknownLesson."""
+    """The text of the file of a lesson that comes with regroup. Raises UnknownLesson."""
     return _source_of(str(number_or_id)).text
 
 
@@ -71,20 +71,23 @@ def _lesson_of(source: LessonSource) -> Lesson:
 
 
 def number_of(taken: Lesson) -> int | None:
-    """The number of a lesson that comes with regroup; None for a file of one's own, also with the same id."""
+    """The number of a lesson that comes with regroup; None for one read from a user's file, even with the same id."""
     found = (source for source in lesson_sources() if source.name == taken.id and _lesson_of(source) is taken)
     return next((source.number for source in found), None)
 
 
 def find_lesson(text: str) -> Lesson:
-    """The lesson of a number, of an id, or in a file. Raises UnknownLesson, InvalidLesson, OSError."""
+    """The lesson that a word names: a number, an id, or the path of a file.
+
+    Raises UnknownLesson, InvalidLesson, OSError.
+    """
     path = Path(text)
     is_file = path.suffix in (".yaml", ".yml") or len(path.parts) > 1
     return read_lesson_file(path) if is_file else lesson(text)
 
 
 def read_lesson_file(path: Path) -> Lesson:
-    """The lesson in a file. Raises InvalidLesson, with the file's name, and OSError."""
+    """Read a lesson from a file. Raises OSError, and InvalidLesson with the file's name."""
     try:
         return read_lesson(path.read_text(encoding="utf-8"))
     except InvalidLesson as error:

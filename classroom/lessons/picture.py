@@ -12,7 +12,7 @@ _TIME: Final = re.compile(r"^( *)\+(\d+\.\d{3})(?=  )")
 
 
 def lesson_picture(run: LessonRun, language: Language) -> list[str]:
-    """The lines; none where a picture would be unreadable."""
+    """The lines of the picture; none if it would have too many members, events or partitions to be readable."""
     try:
         # A replay shows some of what is in no event, so the line about that is left out.
         body = text_picture(run.timeline, language=language, is_framed=False)
@@ -23,6 +23,6 @@ def lesson_picture(run: LessonRun, language: Language) -> list[str]:
 
 
 def _since_start(match: re.Match[str], shift_ms: int) -> str:
-    """A time since the group's first event as one since the start of the run, as wide as before."""
+    """Convert a time in the picture, since the group's first event, to one since the start of the run, equally wide."""
     text = f"+{float(match[2]) + shift_ms / 1000:.3f}"
     return text.rjust(len(match[0]))

@@ -36,12 +36,15 @@ ASSIGNOR_PROBLEMS: Final = (
 
 
 def problem_text(error: Exception, language: Language) -> str:
-    """Why a task could not be run; in Chinese where there is a translation."""
+    """The message of an error for which a task could not be run, in this language if a translation exists."""
     return str(error) if language is Language.ENGLISH else in_chinese(str(error), SETTING_PROBLEMS)
 
 
 def in_chinese(text: str, translations: Sequence[tuple[str, str]]) -> str:
-    """The text with the first part that has a translation, in Chinese."""
+    """The Chinese translation of an English message, by the first pattern in `translations` that matches part of it.
+
+    A message that matches none stays English.
+    """
     for pattern, translation in translations:
         if match := re.search(pattern, text, re.DOTALL):
             return match.expand(translation)

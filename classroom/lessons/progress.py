@@ -16,7 +16,7 @@ MAX_PROGRESS_BYTES: Final = 1_000_000
 
 
 class Answered(Enum):
-    """How the question of a lesson was answered first."""
+    """How the learner answered the question of a lesson the first time."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -25,12 +25,12 @@ class Answered(Enum):
 
     @classmethod
     def of(cls, is_right: bool | None) -> "Answered":
-        """By the verdict on an answer; None is that of a question that was left."""
+        """RIGHT or WRONG by the verdict on an answer; SKIPPED for None, the verdict if the question was skipped."""
         return cls.SKIPPED if is_right is None else cls.RIGHT if is_right else cls.WRONG
 
 
 class LessonProgress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was done in one lesson."""
+    """A learner's progress in one lesson: the first answer to the question, and whether the task is solved."""
 
     question: Answered | None = None
     """None: not answered yet."""
@@ -38,22 +38,22 @@ class LessonProgress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was done, by the id of the lesson."""
+    """A learner's progress in all lessons, by the id of the lesson."""
 
     version: int = 1
     lessons: dict[str, LessonProgress] = {}
 
     def of(self, lesson_id: str) -> LessonProgress:
-        """What was done in a lesson."""
+        """The learner's progress in the lesson with this id."""
         return self.lessons.get(lesson_id, LessonProgress())
 
     def with_answer(self, lesson_id: str, answered: Answered) -> "Progress":
-        """The progress after an answer, or after the question was left. What was first counts."""
+        """A copy of the progress with this answer; unchanged if the lesson's question was answered before."""
         before = self.of(lesson_id)
         return self._with(lesson_id, msgspec.structs.replace(before, question=before.question or answered))
 
     def with_solved_task(self, lesson_id: str) -> "Progress":
-        """The progress after a task was solved."""
+        """A copy of the progress in which the task of this lesson is solved."""
         return self._with(lesson_id, msgspec.structs.replace(self.of(lesson_id), task_solved=True))
 
     def _with(self, lesson_id: str, done: LessonProgress) -> "Progress":
@@ -61,14 +61,14 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ProgressDamaged(ValueError):
-    """The file of the progress cannot be read; it was renamed, and the message says to what."""
+    """Raised if the file of the progress cannot be read. The file was renamed; the message has its new name."""
 
 
 def load_progress(path: Path) -> Progress:
-    """The progress in a file; an empty one if there is no file.
+    """Read the progress from a file; without a file it is empty.
 
-    A damaged file is set aside under another name, and ProgressDamaged says so; the next load begins with an empty
-    progress. Raises OSError.
+    A damaged file is renamed, and ProgressDamaged raised; the next call finds no file and returns an empty progress.
+    Raises OSError.
     """
     try:
         with path.open("rb") as file:
@@ -92,7 +92,7 @@ def load_progress(path: Path) -> Progress:
 
 
 def _free_name(path: Path) -> Path:
-    """`lessons.json.damaged`, or the first such name with a number that is not taken."""
+    """A free name for a damaged file beside it: `lessons.json.damaged`, `lessons.json.damaged-2` and so on."""
     aside, number = path.with_name(f"{path.name}.damaged"), 2
     while aside.exists():
         aside, number = path.with_name(f"{path.name}.damaged-{number}"), number + 1
@@ -100,7 +100,7 @@ def _free_name(path: Path) -> Path:
 
 
 def save_progress(path: Path, progress: Progress) -> None:
-    """Write the progress so that the file is the former or the new one whenever the process or machine stops.
+    """Write the progress to a new file and rename it, so that a crash leaves the former or the new content.
 
     Raises OSError.
     """

@@ -26,7 +26,7 @@ LETTERS: Final = "abcdefghij"
 
 
 class AnswerResult(NamedTuple):
-    """What is said about an answer."""
+    """The verdict on an answer, the right answer, and the explanations that are shown with it."""
 
     is_right: bool | None
     """None for a question that was left."""
@@ -37,7 +37,7 @@ class AnswerResult(NamedTuple):
 
 
 def question_kind(question: Question) -> str:
-    """`choice`, or the kind of the measure: `number`, `duration`, `names`, `partitions` or `word`."""
+    """What kind of answer a question needs: `choice`, `number`, `duration`, `names`, `partitions` or `word`."""
     return CHOICE if question.measure is None else measure_kind(question.measure).value
 
 
@@ -51,7 +51,7 @@ def _is_right(option: QuestionOption, run: LessonRun) -> bool:
 
 
 def right_answer_text(lesson: Lesson, run: LessonRun, language: Language) -> str:
-    """The right answer, as it is shown."""
+    """The right answer to the lesson's question as text: the text of an option, or a value with its unit."""
     question = lesson.parts.question
     if question.measure is None:
         return in_language(question.options[right_options(question, run)[0]].says, language)
@@ -62,7 +62,10 @@ def right_answer_text(lesson: Lesson, run: LessonRun, language: Language) -> str
 
 
 def text_values(lesson: Lesson, run: LessonRun, language: Language) -> dict[str, str]:
-    """The values that stand in the texts of a lesson as `{name}`; `{answer}` is the right answer."""
+    """The values of the run for the names in braces in a lesson's texts; `answer` is the right answer.
+
+    A value that cannot be measured in this run is `?`.
+    """
     values = {ANSWER: right_answer_text(lesson, run, language)}
     for name, measure in lesson.parts.values.items():
         try:
@@ -74,7 +77,7 @@ def text_values(lesson: Lesson, run: LessonRun, language: Language) -> dict[str,
 
 
 def check_answer(lesson: Lesson, run: LessonRun, answer: str, language: Language) -> AnswerResult:
-    """Compare a learner's answer with the run. Raises UnreadableAnswer for one that is not of the kind asked for."""
+    """Compare a learner's answer with what the run shows. Raises UnreadableAnswer for one of another kind."""
     question = lesson.parts.question
     given = read_answer(lesson, answer)
     values = text_values(lesson, run, language)
@@ -90,7 +93,7 @@ def check_answer(lesson: Lesson, run: LessonRun, answer: str, language: Language
 
 
 def skipped_answer(lesson: Lesson, run: LessonRun, language: Language) -> AnswerResult:
-    """What is said about a question that was left: the right answer, and why."""
+    """What is shown if the learner skips the question: the right answer and the explanations, without a verdict."""
     question, values, because = lesson.parts.question, text_values(lesson, run, language), ""
     if question.measure is None:
         right = question.options[right_options(question, run)[0]]
@@ -99,9 +102,9 @@ def skipped_answer(lesson: Lesson, run: LessonRun, language: Language) -> Answer
 
 
 def read_answer(lesson: Lesson, answer: str) -> AnswerValue:
-    """The value of an answer, or the index of the option that it names; it needs no run.
+    """Parse a learner's answer: to the index of the named option, or to a value of the measure's kind.
 
-    Raises UnreadableAnswer, also for an empty answer: it may be a key pressed too early, and only a file means none.
+    Raises UnreadableAnswer, also for an empty answer, which may be a key pressed too early.
     """
     question = lesson.parts.question
     if question.measure is None:
@@ -113,7 +116,7 @@ def read_answer(lesson: Lesson, answer: str) -> AnswerValue:
 
 
 def parse_choice(text: str, options: int) -> int:
-    """The index of an option: `1` or `a` is the first. Raises UnreadableAnswer."""
+    """The index of the option that a text names: 0 for `1` or `a`. Raises UnreadableAnswer."""
     word = with_plain_digits(text.strip()[:10]).strip(".)").lower()
     index = int(word) - 1 if word.isascii() and word.isdigit() else LETTERS.find(word) if len(word) == 1 else -1
     if not 0 <= index < options:
@@ -122,7 +125,7 @@ def parse_choice(text: str, options: int) -> int:
 
 
 def tolerance_of(question: Question) -> float:
-    """How far an answer may be off, in milliseconds for a time. ValueError for a tolerance that cannot be read."""
+    """By how much an answer may differ from the right one; in milliseconds for a duration. Raises ValueError."""
     assert question.measure is not None
     kind = measure_kind(question.measure)
     if question.tolerance is None:
@@ -133,7 +136,7 @@ def tolerance_of(question: Question) -> float:
 
 
 def is_close(given: AnswerValue, right: AnswerValue, tolerance: float) -> bool:
-    """Whether two answers are equal, numbers within the tolerance, words in any case."""
+    """Whether two answers are equal: numbers within the tolerance, words without regard to upper and lower case."""
     if isinstance(given, float) and isinstance(right, float):
         return abs(given - right) <= tolerance
     if isinstance(given, str) and isinstance(right, str):

@@ -48,7 +48,7 @@ class ReplayLine(NamedTuple):
 
 
 def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[ReplayLine]:
-    """The lines of the replay in the order of time. Each note stands at its moment; how the groups end is said last."""
+    """The lines of the replay in order of time, with each note at its moment; last, how each group ends."""
     groups = [run, *([run.of_group(lesson.parts.beside)] if lesson.parts.beside else [])]
     lines: list[ReplayLine] = []
     ends: list[ReplayLine] = []
@@ -70,7 +70,10 @@ def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[Rep
 def _group_lines(
     run: LessonRun, story: Iterable[StoryLine], notes: Mapping[int, str], language: Language
 ) -> Iterator[ReplayLine]:
-    """The lines about one group, without its end."""
+    """Yield the lines about one group: sentences of events, steps of the scenario, and other moments that have a note.
+
+    `story` has the sentences, without that about the end; `notes` are by the index of the moment.
+    """
     sentences = _by_position(story)
     for moment in run_moments(run):
         note = notes.get(moment.index, "")
@@ -85,7 +88,7 @@ def _group_lines(
 
 
 def _shared_readings(run: LessonRun, language: Language) -> Iterator[ReplayLine]:
-    """The times at which several running members believed that they owned a partition."""
+    """Yield a line for each time during which several running members believed that they owned a partition."""
     alike: dict[tuple[int, int, frozenset[str]], list[TopicPartition]] = defaultdict(list)
     for each in reading_times(run):
         if len(each.readers) > 1 and each.ended_ms > each.began_ms:
@@ -102,15 +105,18 @@ def _shared_readings(run: LessonRun, language: Language) -> Iterator[ReplayLine]
 
 
 def _beside(run: LessonRun, group: str, line: ReplayLine) -> ReplayLine:
-    """A line about the group beside the one that is shown; its place in the pictures is that of its time."""
+    """A line about the lesson's second group with the group's name before it.
+
+    Its position becomes that of the shown group's last event before this time, to mark the place in pictures.
+    """
     text = line.text if line.is_step else f"{group}: {line.text}"
     return line._replace(text=text, position=run.timeline.position_at(run.epoch_ms(line.at_ms)))
 
 
 def notes_of(lesson: Lesson, run: LessonRun, language: Language, beside: str = "") -> dict[int, str]:
-    """The notes of a lesson by the index of their moment; several notes of one moment are one text.
+    """The notes of a lesson by the index of their moment; several notes of one moment are joined.
 
-    They are those of the group that is shown, or of the one beside it.
+    They are those about the group `beside`, or, if it is empty, about the group that is shown.
     """
     values, notes = text_values(lesson, run, language), dict[int, str]()
     for explained in lesson.parts.moments:
@@ -131,7 +137,7 @@ def _by_position(story: Iterable[StoryLine]) -> dict[int, list[str]]:
 
 
 def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
-    """The sentence of an event that a story leaves out; its type if it has none."""
+    """The sentence of an event, also of one that a story leaves out; the event's type if it has no sentence."""
     assert moment.event is not None
     names = MemberNames(run.timeline.names_of_ids)
     texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
@@ -140,7 +146,7 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
 
 
 def other_text(moment: RunMoment, language: Language) -> str:
-    """A sentence about a moment that is no event."""
+    """A sentence about a moment that is no event of the group, such as a step of the scenario."""
     is_english = language is Language.ENGLISH
     template = FAULT_TEXTS.get((moment.name, moment.text), OTHER_TEXTS[moment.name])[0 if is_english else 1]
     is_translated = moment.name == STEP and not is_english
@@ -185,7 +191,7 @@ FAULT_TEXTS: Final = {
 
 
 def unexplained(lesson: Lesson, run: LessonRun) -> Iterator[int]:
-    """The indexes of the lesson's moments that did not come in its run."""
+    """Yield the indexes, in the lesson's list, of the moments with notes that its run does not have."""
     for index, explained in enumerate(lesson.parts.moments):
         if find_explained(run, explained) is None:
             yield index

@@ -27,7 +27,7 @@ _ABSENT: Final = object()
 
 
 class SettingRefused(ValueError):
-    """A value that a setting cannot have; the message says what it can."""
+    """Raised for a value that a setting cannot have; the message says which values are possible."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
@@ -35,11 +35,11 @@ class SettingRefused(ValueError):
 
 
 class NoSuchSetting(SettingRefused):
-    """A setting that the task does not have, which no form of it sends."""
+    """Raised for the name of a setting that the task does not have; the task's form never sends one."""
 
 
 def parse_setting(name: str, setting: Setting, text: str, language: Language) -> str:
-    """The value as a scenario writes it. Raises SettingRefused."""
+    """Check a learner's text for a setting, and return the value as a scenario writes it. Raises SettingRefused."""
     try:
         match setting.type:
             case "duration":
@@ -62,7 +62,7 @@ def _number(kind: AnswerKind, name: str, setting: Setting, text: str, language: 
 
 
 def limits_of(setting: Setting) -> tuple[float, float]:
-    """The least and the largest value of a number, or of a duration in milliseconds."""
+    """The least and the greatest value that a setting may have; in milliseconds if it is a duration."""
 
     def limit(given: Any, otherwise: float) -> float:
         if given is None:
@@ -73,7 +73,7 @@ def limits_of(setting: Setting) -> tuple[float, float]:
 
 
 def _choice(setting: Setting, text: str) -> str:
-    """What stands in the scenario for the choice, which is named by its text or its number."""
+    """The value in the scenario for a choice that the learner names by its text or its number."""
     choices = list(setting.choices)
     by_lower = {choice.lower(): choice for choice in choices}
     word = text.strip().lower()
@@ -82,7 +82,7 @@ def _choice(setting: Setting, text: str) -> str:
 
 
 def setting_hint(name: str, setting: Setting, language: Language) -> str:
-    """What a setting takes: `session timeout: a duration from 6s to 5m`."""
+    """A text that says which values a setting takes: `session timeout: a duration from 6s to 5m`."""
     is_english = language is Language.ENGLISH
     if setting.type == "choice":
         choices = ", ".join(setting.choices)
@@ -113,13 +113,16 @@ def setting_problems(setting: Setting) -> Iterator[str]:
 
 
 def task_scenario(lesson: Lesson) -> Mapping[str, Any]:
-    """The scenario of the task, still with `<name>` in it."""
+    """The scenario of the task, in which `<name>` still stands for the value of each setting."""
     task = lesson.parts.task
     return task.scenario or merged(lesson.scenario, task.change)
 
 
 def merged(base: Any, change: Any) -> Any:
-    """A scenario with changes: mappings are merged, a list of members is one; everything else is replaced."""
+    """A copy of a scenario with the changes of a task. Mappings are merged, and other values replaced.
+
+    A list of names, as of members, counts as a mapping with an empty value for each name.
+    """
     if isinstance(base, list) and isinstance(change, Mapping):
         base = {name: {} for name in base}
     if not isinstance(base, Mapping) or not isinstance(change, Mapping):
@@ -131,7 +134,7 @@ def merged(base: Any, change: Any) -> Any:
 
 
 def placeholders(value: Any) -> set[str]:
-    """The names in `<name>` anywhere in a scenario."""
+    """The names that stand as `<name>` in the keys and values of a scenario."""
     if isinstance(value, Mapping):
         return set().union(*(placeholders(key) | placeholders(each) for key, each in value.items()))
     if isinstance(value, list):
@@ -140,7 +143,7 @@ def placeholders(value: Any) -> set[str]:
 
 
 def bug_of_task(lesson: Lesson, values: Mapping[str, str]) -> str:
-    """The planted bug of a task; a setting may stand for it."""
+    """The name of the planted bug with which a task runs; empty for none. A setting may choose it."""
     bug = _filled(lesson.parts.task.bug, values, {})
     return "" if bug is _ABSENT else str(bug)
 

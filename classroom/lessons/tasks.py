@@ -14,7 +14,7 @@ from regroup.lab.plan.yaml_format import InvalidScenario
 
 
 class TaskResult(NamedTuple):
-    """Whether a task is solved, and why."""
+    """Whether a task is solved, and the result of each of its conditions."""
 
     is_solved: bool
     problem: str = ""
@@ -26,9 +26,10 @@ class TaskResult(NamedTuple):
 
 
 def run_task(lesson: Lesson, values: Mapping[str, str], language: Language) -> TaskResult:
-    """Run the task of a lesson with the settings that a learner chose. Bounded as every run of a lesson is.
+    """Run the task of a lesson with the values of the settings that a learner chose, and check its conditions.
 
-    A run takes milliseconds, and must not be called inside a running event loop of the same thread.
+    The run takes milliseconds, and has the bounds of every lesson's run. Do not call this in a thread whose event loop
+    is running.
     """
     try:
         chosen = chosen_values(lesson, values, language)
@@ -48,7 +49,7 @@ def chosen_values(lesson: Lesson, values: Mapping[str, str], language: Language)
 
 
 def judged(lesson: Lesson, run: LessonRun, language: Language) -> TaskResult:
-    """The result of a run: every condition of the task has to hold."""
+    """The result of a task by its run: it is solved if every condition holds."""
     task = lesson.parts.task
     results = tuple(check_condition(run, condition, language) for condition in task.conditions)
     is_solved = all(result.holds for result in results)

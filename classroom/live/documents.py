@@ -34,19 +34,19 @@ MIN_INTERVAL_S: Final = 0.5
 
 
 class RecordingSource(Protocol):
-    """What is recorded beside the events."""
+    """Where live pages get recordings from: exchanges and members' views, which no event holds."""
 
     def rows(self) -> Sequence[ExchangeRow]:
-        """The exchanges that are in memory, in the order of their requests."""
+        """The rows of the exchanges that the recorder has in memory, ordered by request."""
         ...
 
     def views_of(self, group: str, member_ids: Collection[MemberId]) -> Sequence[ViewObserved] | None:
-        """What these members have believed they owned, the earliest first; None if that is not known of all."""
+        """What these members believed they owned, in order of time; None if that is not known of each of them."""
         ...
 
 
 class RecordedTimeline:
-    """A followed timeline with what was recorded beside it. `version` counts its forms."""
+    """A group's followed timeline with its recordings. `version` is raised each time that these are refreshed."""
 
     def __init__(self, group_id: str, source: RecordingSource) -> None:
         self._source = source
@@ -59,7 +59,7 @@ class RecordedTimeline:
         """Of the latest exchanges, by their numbers."""
 
     def refresh(self, followed: FollowedTimeline, now_s: float) -> None:
-        """Take in what is new, unless that has been done a moment ago."""
+        """Take in new events and recordings; do nothing if no event is new and the last refresh is very recent."""
         if followed.position == self._position and now_s - self._at_s < MIN_INTERVAL_S:
             return
         timeline = followed.timeline()
@@ -76,7 +76,7 @@ class RecordedTimeline:
 
 
 class LiveDocuments:
-    """Writes the documents of followed timelines."""
+    """Makes the JSON documents of live timelines for pages, and keeps the last ones for further requests."""
 
     def __init__(self, timelines: FollowedTimelines, source: RecordingSource) -> None:
         self._timelines, self._source = timelines, source
@@ -85,7 +85,10 @@ class LiveDocuments:
         self._one_thread = asyncio.Semaphore(1)
 
     async def document(self, group_id: str, after: int) -> bytes | None:
-        """What has changed after a position, as JSON; None for a group without history. Raises StoreError."""
+        """The JSON document with what has changed in a group after a position; None for a group without history.
+
+        Raises StoreError.
+        """
         followed = await self._timelines.read(group_id)
         if not followed.exists:
             return None

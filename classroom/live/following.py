@@ -31,7 +31,7 @@ RECORDS_BETWEEN_TURNS: Final = 200
 
 
 class FollowedTimeline:
-    """The timeline of one group, up to a position in the store."""
+    """The timeline of one group up to a position in the store, which `catch_up` extends by new events."""
 
     def __init__(self, group_id: str, builder: TimelineBuilder, position: int) -> None:
         self.group_id = group_id
@@ -43,7 +43,7 @@ class FollowedTimeline:
 
     @property
     def event_count(self) -> int:
-        """How many events it holds."""
+        """How many events of the group the timeline holds."""
         return self._builder.event_count
 
     @property
@@ -58,7 +58,10 @@ class FollowedTimeline:
         return self._built[1]
 
     async def catch_up(self, store: EventStore) -> None:
-        """Take in what the store has beyond the last call. Raises StoreError, PositionTrimmed among them."""
+        """Take in the records that were added to the store since the last call.
+
+        Raises StoreError; PositionTrimmed, a kind of it, if some of these records have been trimmed.
+        """
         last = store.last_position
         if last == self._read_through:
             return
@@ -76,7 +79,7 @@ class FollowedTimeline:
         self._read_through = last
 
     async def _begin_anew(self, store: EventStore) -> None:
-        """Drop what was taken in, and begin with the present group and the present topics."""
+        """Drop the events taken in so far, and restart the timeline with the group and the topics as they are now."""
         former, timeline = self._builder, self._builder.timeline()
         began = Point(self._read_through, timeline.last.at_ms)
         self._builder = TimelineBuilder(self.group_id, trimmed_through=began, group=former.group)
@@ -86,7 +89,7 @@ class FollowedTimeline:
 
 
 class FollowedPosition:
-    """How far a group has come, without its events."""
+    """The position of a group's last event, looked up without folding the events."""
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
@@ -95,7 +98,7 @@ class FollowedPosition:
         """Of the last event of the group or of a topic, as far as it was looked at; 0 before the group's first."""
 
     async def advance(self, store: EventStore) -> int:
-        """Look at what the store has beyond the last call. Raises StoreError."""
+        """Look at the records added to the store since the last call, and return the position. Raises StoreError."""
         last, after = store.last_position, max(self._read_through, store.trimmed_through)
         if self._read_through < 0:
             # The last event of the cluster may be one that is not of a topic: then it is news without a change.
@@ -114,7 +117,7 @@ class FollowedPosition:
 
 
 class FollowedTimelines:
-    """The timelines that were read last; `store` gives the store as it is open now."""
+    """Keeps the timelines that were read last. `store` is a function that returns the store that is open now."""
 
     def __init__(self, store: Callable[[], EventStore]) -> None:
         self._store = store
@@ -122,7 +125,7 @@ class FollowedTimelines:
         self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, group_id: str) -> FollowedTimeline:
-        """The timeline of a group, with all that is durable by now; of a group without history one that is empty.
+        """The timeline of a group with all events that are durable by now; an empty one for a group without history.
 
         Raises StoreError.
         """
@@ -155,7 +158,7 @@ async def _begin(store: EventStore, group_id: str) -> FollowedTimeline:
 
 
 async def _records(store: EventStore, group_id: str, after: int, until: int) -> AsyncIterator[Record]:
-    """The records of a group and those of topics between two positions, in their order."""
+    """Yield the records of a group and those about topics with after < position <= until, in order of position."""
     topics = [
         record async for record in store.read(group=None, after=after, until=until) if record.type in TOPIC_EVENT_TYPES
     ]

@@ -23,7 +23,7 @@ RowForm: TypeAlias = tuple[int, int | None, int, str, str]
 
 
 class LiveRecordings:
-    """Takes in the recorded exchanges of one group again and again, each time what has changed."""
+    """Collects the recorded exchanges of one group while it runs: each call of `take` adds what is new."""
 
     def __init__(self, group_id: str) -> None:
         self._builder = RecordingsBuilder([group_id])
@@ -34,9 +34,10 @@ class LiveRecordings:
         """The numbers of rows that have said where logs end."""
 
     def take(self, rows: Sequence[ExchangeRow], views: Sequence[ViewObserved], *, most: int = MAX_EXCHANGES) -> None:
-        """Take in the rows that are in memory now, in the order of their requests, and all views of the group.
+        """Take in the rows that the recorder has in memory now, ordered by request, and all views of the group.
 
-        Of more than `most` rows that may name a group only the latest count; the others are as good as forgotten.
+        Rows that the recorder has dropped since the last call are removed. If more than `most` rows may name a group,
+        only the latest `most` are used, and the others are treated as dropped.
         """
         for row in rows:
             if row.request[:2] in LOG_API_KEYS and row.ended_at_ms is not None and row.number not in self._read:
@@ -65,11 +66,11 @@ class LiveRecordings:
         self._views = list(views)
 
     def added_to(self, timeline: GroupTimeline) -> GroupTimeline:
-        """The timeline with what was recorded, as far as it is in memory."""
+        """The timeline with the recorded exchanges, views and ends of logs that are still in memory."""
         return self._builder.added_to(timeline)
 
     def messages(self, timeline: GroupTimeline) -> Mapping[int, ExchangeMessages]:
-        """The messages of the latest exchanges of a timeline to which this was added, by their numbers."""
+        """The decoded messages of the latest exchanges of a timeline made by `added_to`, by the exchanges' numbers."""
         found: dict[int, ExchangeMessages] = {}
         decoded: dict[int, tuple[RowForm, ExchangeMessages]] = {}
         for exchange in timeline.exchanges[-MAX_MESSAGES:]:
@@ -83,7 +84,7 @@ class LiveRecordings:
         return found
 
     def _forget_times_before(self, rows: Sequence[ExchangeRow]) -> None:
-        """Of the time before the oldest row nothing is known any more, once earlier ones have been forgotten."""
+        """Note that exchanges before the oldest row are unknown, if the recorder has dropped earlier rows."""
         if not rows or rows[0].number == 1:
             return
         since_ms, epoch = self._builder.exchanges.recorded_since_ms, rows[0].connection.rpartition("@")[2]

@@ -13,13 +13,13 @@ MAX_DIGITS: int = 15
 
 
 class StringTable:
-    """Gives each string a number; the strings stand in the document once."""
+    """Numbers the different strings of a document, so that each is written once, and elsewhere its number."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, text: str | None) -> int:
-        """The number of a string; OPEN for None."""
+        """The number of a string, the next free one for a new string; OPEN for None."""
         return OPEN if text is None else self._numbers.setdefault(text, len(self._numbers))
 
     def strings(self) -> list[str]:
@@ -27,7 +27,7 @@ class StringTable:
 
 
 class PatternTable:
-    """Gives each sentence without its names and numbers a number: it stands in the document once, in all languages."""
+    """Numbers the different sentence patterns of a document: sentences, in all languages, without names and numbers."""
 
     def __init__(self, strings: StringTable) -> None:
         self._strings = strings
@@ -35,7 +35,10 @@ class PatternTable:
         self._counts: list[int] = []
 
     def __call__(self, value: PhraseValue) -> list[int]:
-        """The number of the pattern, and its values: numbers of strings, and for a whole number n -1 - n."""
+        """The number of the sentence's pattern, followed by the sentence's values.
+
+        A value is the number of its string in the StringTable, or -1 - n for the whole number n.
+        """
         texts, values = pattern_of(value)
         number = self._numbers.setdefault(texts, len(self._numbers))
         if number == len(self._counts):
@@ -43,7 +46,7 @@ class PatternTable:
         return [number, *map(self._value, values)]
 
     def patterns(self) -> list[tuple[int, *tuple[str, ...]]]:
-        """How many values each pattern has, and its text in each language."""
+        """For each pattern in the order of the numbers: how many values it takes, and its text in each language."""
         return [(self._counts[number], *texts) for texts, number in self._numbers.items()]
 
     def _value(self, text: str) -> int:
@@ -52,30 +55,30 @@ class PatternTable:
 
 
 class PhraseTable:
-    """Gives each phrase a number; the phrases stand in the document once."""
+    """Numbers the different phrases of a document (a pattern with its values), so that each phrase is written once."""
 
     def __init__(self, patterns: PatternTable) -> None:
         self._patterns = patterns
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def __call__(self, value: PhraseValue | None) -> int:
-        """The number of a phrase; OPEN for None."""
+        """The number of a phrase, the next free one for a new phrase; OPEN for None."""
         return OPEN if value is None else self._numbers.setdefault(tuple(self._patterns(value)), len(self._numbers))
 
     def phrases(self) -> list[tuple[int, ...]]:
-        """The number of the pattern of each, and its values."""
+        """For each phrase in the order of the numbers: the number of its pattern, followed by its values."""
         return list(self._numbers)
 
 
 class PointTable:
-    """Collects the times of positions that are not among the moments: events of topics, and the begin of a history."""
+    """Collects positions, with their times, that are not those of moments: events of topics, the begin of a history."""
 
     def __init__(self, known: Iterable[int]) -> None:
         self._known = set(known)
         self._further: dict[int, int] = {}
 
     def __call__(self, point: Point) -> int:
-        """The position of a point."""
+        """The position of a point. If no moment has this position, the point's time is kept for `further`."""
         if point.position not in self._known:
             self._further[point.position] = point.at_ms
         return point.position
@@ -85,7 +88,11 @@ class PointTable:
 
 
 class SpanColumns:
-    """Begin and end of many spans: each begin as the distance from the end of the one before, each end as a length."""
+    """The begins and ends of many spans, as two columns of positions.
+
+    `began` has the distance of each begin from the end of the span before, `length` the distance from begin to end;
+    OPEN for a span that has not ended.
+    """
 
     def __init__(self, points: PointTable) -> None:
         self._points = points
@@ -101,5 +108,5 @@ class SpanColumns:
 
 
 def differences(numbers: Iterable[int]) -> Iterator[int]:
-    """The first number, and then how much each is larger than the one before."""
+    """Yield the first number, and then the difference between each number and the one before."""
     return (after - before for before, after in pairwise((0, *numbers)))

@@ -65,14 +65,17 @@ Span = TypeVar("Span", GenerationSpan, HeldRequest, PartitionSpan, Rebalance, St
 def page_document(
     timeline: GroupTimeline, *, after: int = 0, messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
 ) -> dict[str, Any]:
-    """The document of a timeline, as values for a JSON encoder; `messages` are those of exchanges, by their numbers."""
+    """The document of a timeline as plain values, with what has changed after the position `after`.
+
+    `messages` are the decoded messages of exchanges, by the exchanges' numbers.
+    """
     return DocumentWriter(timeline, after, messages).document()
 
 
 def encoded_document(
     timeline: GroupTimeline, *, after: int = 0, messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
 ) -> bytes:
-    """The document as JSON."""
+    """The document of `page_document` as JSON."""
     return msgspec.json.encode(page_document(timeline, after=after, messages=messages))
 
 
@@ -89,7 +92,7 @@ class DocumentWriter:
         self._texts = EventTexts([lane.member_id for lane in timeline.lanes], self._strings, timeline.topic_names)
 
     def document(self) -> dict[str, Any]:
-        """All parts. The tables of strings and points are written last, when they are complete."""
+        """All parts of the document; the tables of strings and points come last, since the other parts fill them."""
         timeline = self._timeline
         parts = {
             "format": FORMAT,
@@ -127,7 +130,7 @@ class DocumentWriter:
         }
 
     def _changed(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans that the page does not have in their present form."""
+        """Yield the spans that had not ended at the position `after`, or began later: the page has the others."""
         return (each for each in spans if each.ended is None or each.ended.position > self._after)
 
     def _moment_columns(self) -> dict[str, Any]:
@@ -151,7 +154,7 @@ class DocumentWriter:
         }
 
     def _lanes(self, lanes: Iterable[Lane]) -> dict[str, list[int]]:
-        """Every lane: the name of one changes when a member with the same client id joins."""
+        """The columns of all lanes, also old ones: a lane's name changes if a member with the same client id joins."""
         string, spans = self._strings, SpanColumns(self._points)
         columns: dict[str, list[int]] = {
             each: []
@@ -224,7 +227,7 @@ class DocumentWriter:
         return columns | {"began": spans.began, "length": spans.length}
 
     def _steps(self) -> dict[str, list[int]]:
-        """The states and epochs of the members of a consumer group, from each position on; always all of them."""
+        """The columns of the changes of state and epoch of the consumer protocol's members, in the whole history."""
         columns: dict[str, list[int]] = {"member": [], "position": [], "state": [], "epoch": []}
         for member_id, session in self._timeline.sessions.items():
             before: tuple[str, int] | None = None
@@ -240,7 +243,10 @@ class DocumentWriter:
         return columns
 
     def _ownership(self) -> dict[str, Any]:
-        """The spans of all partitions, one after the other; `rows` says which partition has how many."""
+        """The columns of the changed spans of all partitions, those of one partition after those of the other.
+
+        `rows` has the topic, the number and the count of spans of each partition.
+        """
         spans, assigned, owners, revoking, rows = SpanColumns(self._points), [], [], [], []
         sets: dict[tuple[MemberId, ...], int] = {}
         for partition, of_partition in self._timeline.ownership.items():
@@ -263,7 +269,7 @@ class DocumentWriter:
         }
 
     def _views(self) -> dict[str, Any]:
-        """What simulated members believed they owned, with times of its own; always all of it."""
+        """The columns of what simulated members believed they owned, in the whole history."""
         began, ended, members, partitions = list[Instant](), list[Instant | None](), [], []
         for each in self._timeline.views:
             began.append(Instant(each.began.at_ms, each.began.position))
@@ -273,7 +279,7 @@ class DocumentWriter:
         return {"member": members, "partitions": partitions, "from": began, "until": ended}
 
     def _sessions(self) -> dict[str, Any] | None:
-        """The session deadlines of members over time; None if they are too many, or nothing was recorded."""
+        """The columns of members' session deadlines; None without recorded exchanges, or if they are too many."""
         found = session_spans(self._timeline)
         if found is None:
             return None
@@ -303,7 +309,7 @@ class DocumentWriter:
 
 
 def state_machine(kind: GroupKind) -> dict[str, Any]:
-    """The states of a group of this kind, and the transitions that the coordinator's own table allows."""
+    """The states of a group of this kind and the transitions between them, from the coordinator's table."""
     reader = READERS[kind]
     return {
         "states": list(reader.states),
@@ -317,7 +323,10 @@ def state_machine(kind: GroupKind) -> dict[str, Any]:
 
 
 def armed_spans(moments: Iterable[TimelineMoment]) -> Iterator[tuple[ArmedDeadline, Point, Point | None]]:
-    """Each deadline with the event that armed it, and the one after which it no longer ran; in the order of ends."""
+    """Yield each deadline, the point at which it was armed, and that from which it no longer ran, or None.
+
+    They come in the order in which they ended; those that still run come last.
+    """
     running: dict[ArmedDeadline, Point] = {}
     before: tuple[ArmedDeadline, ...] = ()
     for moment in moments:

@@ -31,7 +31,7 @@ _TIME: Final = re.compile(rb'^\{"at_ms":\d+,?')
 
 
 class EventTexts:
-    """Writes events and causes as JSON, without their time, and with references in place of member ids."""
+    """Writes events and causes as JSON without times, with numbers of a string table in place of member ids."""
 
     def __init__(self, member_ids: list[MemberId], strings: StringTable, topic_names: Mapping[str, str]) -> None:
         self._references: Mapping[bytes, bytes] = {
@@ -43,7 +43,7 @@ class EventTexts:
         self._may_have_references = re.compile(rb'[^"]{%d}|\\u0001' % max(1, shortest))
 
     def event(self, moment: TimelineMoment) -> str:
-        """The event of a moment."""
+        """The event of a moment as JSON."""
         value: Any = moment.event
         if isinstance(value, HAVE_BYTES):
             value = _readable(value)
@@ -52,7 +52,7 @@ class EventTexts:
         return self._with_references(_TIME.sub(b"{", msgspec.json.encode(value)))
 
     def _with_topic_names(self, event: MemberReconciled) -> Any:
-        """The event, with the name before the id of each topic that it names."""
+        """The fields of the event, in which each topic id has the topic's name before it."""
         value = msgspec.to_builtins(event, str_keys=True)
         for field in ("assigned", "pending_revocation"):
             found = value.get(field, {})
@@ -62,7 +62,7 @@ class EventTexts:
         return value
 
     def cause(self, moment: TimelineMoment) -> str:
-        """The cause of a moment; empty if the store does not hold it."""
+        """The cause of a moment's event as JSON; empty if the store has no cause for it."""
         return "" if moment.cause is None else self._with_references(msgspec.json.encode(moment.cause))
 
     def _with_references(self, encoded: bytes) -> str:
@@ -79,7 +79,10 @@ class EventTexts:
 
 
 def readable_message(value: Any, name: str = "") -> Any:
-    """A message as an object for JSON, its base64 of subscriptions and assignments decoded."""
+    """A message, as plain values, in which subscriptions and assignments in base64 are decoded.
+
+    `name` is that of the field whose value is `value`; it decides what can be decoded.
+    """
     match value:
         case dict():
             return {key: readable_message(each, key) for key, each in value.items()}
@@ -94,7 +97,7 @@ def readable_message(value: Any, name: str = "") -> Any:
 
 
 def _readable(event: Event) -> Any:
-    """An event with its subscriptions or assignments decoded; bytes of another protocol as base64."""
+    """The fields of an event with subscriptions or assignments decoded; other bytes are given as base64."""
     decoded = _assignment if isinstance(event, e.AssignmentWritten) else _subscription
     return _without_bytes(msgspec.to_builtins(event, str_keys=True, builtin_types=(bytes,)), decoded)
 

@@ -50,14 +50,14 @@ PAGE: Final = "index.html"
 
 
 class PageFile(NamedTuple):
-    """A file of the page, with its media type."""
+    """A file that the page consists of: its content and media type."""
 
     media_type: str
     content: bytes
 
 
 class Run(NamedTuple):
-    """A history on the page, with what it is called there."""
+    """A history that the page shows: its timeline, its label on the page, and the messages of its exchanges."""
 
     label: str
     timeline: GroupTimeline
@@ -71,9 +71,9 @@ def _text(name: str) -> str:
 
 
 def page_files(prefix: str = "", *, is_live: bool = False) -> Mapping[str, PageFile]:
-    """The files by their paths below the page's own address; `""` is the page. `prefix` stands before the others.
+    """The files of the page by their paths, each beginning with `prefix`; the page itself has the path `""`.
 
-    A live page follows its histories, and has a panel of actions.
+    A live page also loads new events while it is open, and has a panel of actions.
     """
     return _files(prefix, LIVE_SCRIPTS, (LIVE_STYLE,)) if is_live else _files(prefix)
 
@@ -99,9 +99,9 @@ def _files(
 
 
 def html_file(runs: Sequence[Run], language: Language = Language.ENGLISH) -> str:
-    """The page with its histories in one file, which begins in a language and has the others too.
+    """The page with these histories as a single HTML file, which shows texts in `language` first; readers can switch.
 
-    Its policy lets browsers run this script alone, and load nothing.
+    Its content security policy permits only the script and style inside, and loading nothing.
     """
     script = "\n".join(_text(name).removeprefix('"use strict";\n') for name in SCRIPTS)
     script = f'"use strict";\n{script}'
@@ -127,12 +127,12 @@ def _data(runs: Sequence[Run]) -> bytes:
 
 
 def _digest(text: str) -> str:
-    """The hash by which a content security policy names an inline script or style."""
+    """The SHA-256 hash of an inline script or style, in the form of a content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _filled(**parts: str) -> str:
-    """The page with its parts in place of its comments."""
+    """The page's HTML, in which the comment `<!-- name -->` is replaced by the part with this name."""
     page = _text(PAGE)
     for name, part in parts.items():
         page = page.replace(f"<!-- {name} -->\n", part + "\n" * bool(part))

@@ -25,14 +25,14 @@ MAX_LOG_ENDS: Final = 20_000
 
 
 class Instant(NamedTuple):
-    """A time, after the event at a position: several events may have the same time."""
+    """A time, and the position of the event after which it lies, since several events may have the same time."""
 
     at_ms: int
     position: int
 
 
 class SessionSpan(NamedTuple):
-    """A time during which the session deadline of a member was the same; without one it was not recorded."""
+    """A time during which the session deadline of a member was the same; without `deadline`, it is not known."""
 
     member_id: MemberId
     began: Instant
@@ -42,7 +42,7 @@ class SessionSpan(NamedTuple):
 
 
 def recorded_facts(timeline: GroupTimeline) -> dict[str, Any]:
-    """What was recorded, and what was not, in words."""
+    """Which kinds of recordings the timeline has, as a boolean for each; `missing` names those that it lacks."""
     recorded = timeline.recorded
     return {
         "exchanges": recorded.exchanges,
@@ -59,7 +59,11 @@ def exchange_columns(
     phrases: PhraseTable,
     messages: Mapping[int, ExchangeMessages],
 ) -> dict[str, list[Any]]:
-    """The exchanges as columns. Times but the first are distances from it; None stands for what did not happen."""
+    """The exchanges as columns with one entry for each exchange.
+
+    `at` has the time of the request, as the difference from the request before. `arrived`, `last`, `answered`,
+    `closed`, `sent` and `received` are milliseconds after that request; None if it did not happen, or is not known.
+    """
     return {
         "at": list(differences(each.at_ms for each in exchanges)),
         "arrived": [_since(each.arrived_at_ms, each) for each in exchanges],
@@ -86,13 +90,16 @@ def exchange_columns(
 
 
 def is_held_by_rule(exchange: TimelineExchange) -> bool:
-    """Whether a fault rule holds or delays it, or has done so, before the coordinator had it."""
+    """Whether a fault rule holds or delays the request, or did so, before the coordinator handled it."""
     effects = exchange.reason.removeprefix(RULE_REASON).split(", ")
     return exchange.reason.startswith(RULE_REASON) and not HOLDING_EFFECTS.isdisjoint(effects)
 
 
 def _is_incident(exchange: TimelineExchange) -> bool:
-    """Whether it went wrong for a member; the search for a coordinator may be refused until there is one."""
+    """Whether the exchange is about membership or offsets, and was refused, lost, late or handled twice.
+
+    Refused searches for the coordinator do not count: they may be refused until there is a coordinator.
+    """
     is_answered = exchange.fate in (ExchangeFate.ANSWERED, ExchangeFate.UNANSWERED)
     return exchange.api in MEMBER_APIS and (exchange.is_refused or not is_answered)
 
@@ -102,13 +109,19 @@ def _since(at_ms: int | None, exchange: TimelineExchange) -> int | None:
 
 
 def _text(messages: Mapping[int, ExchangeMessages], number: int, side: str) -> str:
-    """A decoded message as JSON; empty if there is none."""
+    """The decoded request or response (`side`) of the exchange with this number, as JSON; empty if there is none."""
     found = getattr(messages.get(number), side, None)
     return "" if found is None else msgspec.json.encode(readable_message(found)).decode()
 
 
 def log_end_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:
-    """Where logs ended, of one partition after the other; of too many ends every second, third … one and the last."""
+    """The ends of logs that were recorded, as columns: those of one partition after those of the other.
+
+    `rows` has the topic, the number and the count of ends of each partition; `at` and `offset` have the times and the
+    offsets of these ends, each as the difference from the one before. If the timeline has more than MAX_LOG_ENDS ends,
+    only every n-th end of each partition is kept, and its last one; n is the smallest number with which about
+    MAX_LOG_ENDS are left.
+    """
     total = sum(map(len, timeline.log_ends.values()))
     every = -(-total // MAX_LOG_ENDS) or 1
     rows: list[tuple[int, int, int]] = []
@@ -122,7 +135,12 @@ def log_end_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, A
 
 
 def repeated_read_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:
-    """The records that were read again, of one partition after the other."""
+    """The records that members processed again, as columns: those of one partition after those of the other.
+
+    `rows` has the topic, the number and the count of repeated reads of each partition; the other columns have one entry
+    for each repeated read: its time, as the difference from the one before, the client id, the first offset and the
+    number of records.
+    """
     rows: list[tuple[int, int, int]] = []
     at, client, first, count = list[int](), list[int](), list[int](), list[int]()
     for partition, reads in timeline.repeated_reads.items():
@@ -135,7 +153,10 @@ def repeated_read_columns(timeline: GroupTimeline, string: StringTable) -> dict[
 
 
 def session_spans(timeline: GroupTimeline) -> list[SessionSpan] | None:
-    """The session deadlines of all members over time, as far as recorded; None if there is none, or too much."""
+    """The session deadlines of all members over time, as far as requests were recorded.
+
+    None if no exchanges were recorded, or if there are more than MAX_SESSION_STEPS times multiplied by members.
+    """
     if not timeline.recorded.exchanges:
         return None
     seen = {at_ms for exchange in timeline.exchanges for at_ms in (exchange.at_ms, *exchange.seen_ms)}

@@ -9,7 +9,7 @@ from regroup.coordinator import events as e
 
 
 class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over one timeline. Times are milliseconds."""
+    """Totals of one timeline, such as the number of rebalances. Times are milliseconds."""
 
     duration_ms: int
     events: int
@@ -31,7 +31,7 @@ class RunTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def totals_of(timeline: GroupTimeline) -> RunTotals:
-    """The sums of a timeline."""
+    """Compute the totals of a timeline."""
     last_ms = timeline.last.at_ms
     rebalances = [(each.ended or timeline.last).at_ms - each.began.at_ms for each in timeline.rebalances]
     gaps = [gap for spans in timeline.ownership.values() for gap in _gaps_ms(spans, last_ms)]
@@ -53,7 +53,7 @@ def totals_of(timeline: GroupTimeline) -> RunTotals:
 
 
 def _gaps_ms(spans: tuple[PartitionSpan, ...], last_ms: int) -> list[int]:
-    """The lengths of the times without an owner; spans that follow each other are one time."""
+    """The lengths of the times without an owner; spans without an owner that follow each other count as one time."""
     gaps: list[int] = []
     was_gap = False
     for span in spans:

@@ -106,6 +106,10 @@ EVENTS: Final = {
     "transaction committed": "producer {id} 的事务提交了它的 offset",
     "transaction dropped": "producer {id} 的事务丢弃了它的 offset",
     "group metadata written": "coordinator 的日志里有了 group 当前的元数据",
+    "rejoin requested": "{member} 从 heartbeat 的响应得知要重新加入，须发送 JoinGroup",
+    "classic member joined": "{member} 的 JoinGroup 得到响应，接着要发送 SyncGroup",
+    "classic member synced": "{member} 用 SyncGroup 取得了自己的分配",
+    "upgrade refused": "group 仍使用 classic protocol{because}。成员要重新发送 JoinGroup",
     "another event": "{type}",
 }
 
@@ -252,6 +256,7 @@ KNOWN_TEXTS: Final = {
     "reason topic deleted": "topic {topic} 被删除",
     "reason poll timeout": "两次 poll() 的间隔超过了 max.poll.interval.ms",
     "reason closing": "consumer 正在关闭",
+    "reason removed by an administrator": "成员已由管理员移除",
     "reason unsubscribed": "consumer 取消了所有 topic 的订阅",
     "reason rebalance by user": "应用程序要求 rebalance",
     "reason already rebalancing": "group 正在 rebalance",

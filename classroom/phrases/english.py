@@ -119,6 +119,10 @@ EVENTS: Final = {
     "transaction committed": "The transaction of producer {id} committed its offsets",
     "transaction dropped": "The transaction of producer {id} dropped its offsets",
     "group metadata written": "The coordinator's log holds the group's present metadata",
+    "rejoin requested": "{member} got REBALANCE_IN_PROGRESS, and has to send JoinGroup",
+    "classic member joined": "The JoinGroup of {member} was answered, and it has to send SyncGroup",
+    "classic member synced": "{member} fetched its assignment with SyncGroup",
+    "upgrade refused": "The group stayed a classic one{because}. Its members have to send JoinGroup again",
     "another event": "{type}",
 }
 """What events say, without the stop."""
@@ -271,6 +275,7 @@ KNOWN_TEXTS: Final = {
     "reason topic deleted": "topic {topic} was deleted",
     "reason poll timeout": "consumer poll timeout has expired",
     "reason closing": "the consumer is being closed",
+    "reason removed by an administrator": "member was removed by an admin",
     "reason unsubscribed": "the consumer unsubscribed from all topics",
     "reason rebalance by user": "rebalance enforced by user",
     "reason already rebalancing": "group is already rebalancing",

@@ -29,7 +29,11 @@ _PATTERNS: Final = [
 
 @lru_cache(maxsize=4096)
 def known_text(text: str, about: str) -> PhraseValue:
-    """The phrase that says this in English, or the text itself. Several of them stand between semicolons."""
+    """The phrase whose English text this is; the text itself, untranslated, if there is none.
+
+    `about` says what the text is, such as a cause or a reason, and so where to look. A text of several parts separated
+    by semicolons is looked up part by part.
+    """
     if found := _found(text, about):
         return found
     parts = text.split("; ")

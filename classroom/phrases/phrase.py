@@ -20,14 +20,14 @@ CATALOGUES: Final[Mapping[Language, Mapping[str, str]]] = {Language.ENGLISH: ENG
 
 
 class Phrase(NamedTuple):
-    """A text of the catalogues, and what stands in its braces."""
+    """A text of the catalogues by its key, and the values for the names in its braces."""
 
     key: str
     values: "Mapping[str, PhraseValue]"
 
 
 class Series(NamedTuple):
-    """Several values one after the other. `way` names the words between them in the catalogues."""
+    """Several values in a row, of which `limit` are written. `way` is the key of the words between them."""
 
     way: str
     items: "tuple[PhraseValue, ...]"
@@ -39,30 +39,33 @@ PhraseValue: TypeAlias = str | int | Phrase | Series
 
 
 class Pattern(NamedTuple):
-    """A phrase with the numbers of its values in braces, in the order of `Language`; and these values."""
+    """The texts of a phrase in all languages, in the order of `Language`, with `{0}`, `{1}` in place of its values.
+
+    `values` are these values, in the order of their numbers.
+    """
 
     texts: tuple[str, ...]
     values: tuple[str, ...]
 
 
 def phrase(key: str, **values: PhraseValue) -> Phrase:
-    """The phrase of a key."""
+    """The text of the catalogues with this key, and its values."""
     return Phrase(key, values)
 
 
 def series(way: str, items: Iterable[PhraseValue], limit: int | None = MAX_LISTED) -> Series | str:
-    """The items in one series; nothing if there are none."""
+    """The items as a Series; an empty text if there are none."""
     found = tuple(items)
     return Series(way, found, limit) if found else ""
 
 
 def in_language(value: PhraseValue, language: Language) -> str:
-    """The text of a value."""
+    """Write a value (a phrase, series, text or number) in a language."""
     return _written(value, CATALOGUES[language], str)
 
 
 def pattern_of(value: PhraseValue) -> Pattern:
-    """The texts of a value in all languages, without its names and numbers."""
+    """Split a value into its texts in all languages, with numbers in braces, and the names and numbers for these."""
     numbers: dict[str, int] = {}
 
     def number(text: str) -> str:
@@ -73,7 +76,7 @@ def pattern_of(value: PhraseValue) -> Pattern:
 
 
 class _Written:
-    """The texts of those values that a text names."""
+    """A mapping for `format_map`: gives the value of a phrase by its name, written in the language of a catalogue."""
 
     __slots__ = ("_catalogue", "_leaf", "_values")
 

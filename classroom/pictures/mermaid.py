@@ -44,7 +44,7 @@ _MARKUP: Final = re.compile(r"[^\w .,()+/=':-]|:(?! )")
 
 
 def mermaid_picture(timeline: GroupTimeline, within: PositionRange | None = None) -> str:
-    """The text of the diagram. Raises Unreadable for a part with too many members or events."""
+    """The text of a Mermaid diagram of a part of the history. Raises Unreadable for too many members or events."""
     part = readable_part(timeline, within or timeline.positions, MERMAID_LIMITS)
     return "\n".join(MermaidPicture(part).lines()) + "\n"
 
@@ -64,7 +64,11 @@ class Step(NamedTuple):
 
 
 def _incident_lines(incident: Incident, member: str) -> Iterator[str]:
-    """A broken arrow (`--x`) for what was lost, an open one (`--)`) for what was late, and the refusal of a request."""
+    """Yield the lines for an incident.
+
+    A lost message is an arrow with a cross (`--x`), a late one an arrow with an open head (`--)`), a refusal a request
+    and a response.
+    """
     api, times = incident.api, f", {incident.count} times" if incident.count > 1 else ""
     why = mermaid_text(f" - {incident.reason}" if incident.reason else "")
     match incident.kind:
@@ -85,12 +89,12 @@ def _incident_lines(incident: Incident, member: str) -> Iterator[str]:
 
 
 def _leaving_api(moment: TimelineMoment) -> str:
-    """LeaveGroup, or a heartbeat of the consumer protocol that says goodbye."""
+    """The API with which a member left: LeaveGroup, or ConsumerGroupHeartbeat in the consumer protocol."""
     return moment.cause.api if moment.cause is not None and moment.cause.api else "LeaveGroup"
 
 
 class MermaidPicture:
-    """Writes one part of a timeline, event by event."""
+    """Writes the lines of a Mermaid diagram of one part of a timeline, event by event."""
 
     def __init__(self, part: PicturePart) -> None:
         self._part, self._names = part, part.names
@@ -140,7 +144,7 @@ class MermaidPicture:
             yield Step(incident.at_ms, None, list(_incident_lines(incident, member)))
 
     def _moment(self, moment: TimelineMoment) -> Iterator[str]:
-        """The requests that came with an event, the note about it, and the responses that it released."""
+        """Yield the lines for an event: requests that led to it, a note, and the held responses that it released."""
         event = moment.event
         if isinstance(event, e.MemberLeft):
             yield f"    {self._ids[event.member_id]}->>{COORDINATOR}: {_leaving_api(moment)}"
@@ -161,7 +165,7 @@ class MermaidPicture:
             yield from self._end(each, moment)
 
     def _reconciled(self, event: ce.MemberReconciled, moment: TimelineMoment) -> Iterator[str]:
-        """The heartbeat, and its response."""
+        """Yield the lines for a heartbeat of the consumer protocol that changed the member's reconciliation."""
         short = self._ids[event.member_id]
         spans = self._part.timeline.ownership_at(moment.position)
         given = partitions_text(
@@ -179,7 +183,7 @@ class MermaidPicture:
             yield f"    deactivate {short}"
 
     def _response(self, request: HeldRequest, moment: TimelineMoment) -> str:
-        """What the response says; empty if the event is no answer, as when a member was removed."""
+        """The words for the response to a held request; empty if there was none, as when the member was removed."""
         if isinstance(moment.event, e.GenerationStarted):
             leads = " as leader" if request.member_id == moment.leader_id else ""
             return f"generation {moment.generation_id}{leads}"

@@ -21,14 +21,14 @@ MAX_ROWS: Final = 60
 
 
 class PictureLimits(NamedTuple):
-    """The most members and times of a picture that can be read."""
+    """How many members and how many different times a picture may have so that it can be read."""
 
     members: int
     times: int
 
 
 class Unreadable(Exception):
-    """The picture would be unreadable; the message says why, and which part would not be."""
+    """Raised if a picture would have too much in it to be readable; the message names a part that would not."""
 
 
 class OwnershipRow(NamedTuple):
@@ -44,7 +44,7 @@ class PicturePart:
     def __init__(
         self, timeline: GroupTimeline, within: PositionRange, incidents: Sequence[Incident] | None = None
     ) -> None:
-        """`incidents` are those of the whole history, if the caller has them already."""
+        """Cut the part `within` out of the timeline. `incidents` are all of the history, if already computed."""
         self.timeline = timeline
         self.within = within
         self.names = MemberNames(timeline.names_of_ids)
@@ -62,18 +62,18 @@ class PicturePart:
         self.lanes: Sequence[Lane] = timeline.lanes_between(*within)
 
     def since_began(self, at_ms: int) -> str:
-        """A time in seconds since the group's first event, which a part keeps: `+103.017`."""
+        """A time as text, in seconds since the first event of the whole history, not of this part: `+103.017`."""
         return f"+{(at_ms - self.timeline.began.at_ms) / 1000:.3f}"
 
     @property
     def times_ms(self) -> list[int]:
-        """The times of the events and of what went wrong, each once, in order."""
+        """The different times of events and incidents in this part, in order."""
         at_ms = {moment.at_ms for moment in self.moments} | {each.at_ms for each in self.incidents}
         return sorted(at_ms | {self.ended_ms})
 
     @cached_property
     def incidents_by_lane(self) -> Mapping[Lane, list[Incident]]:
-        """The incidents of each lane. One that has no lane in this part stands in the notes alone."""
+        """The incidents of each lane. Those of clients without a lane in this part are left out; `notes` has all."""
         by_lane: dict[Lane, list[Incident]] = {}
         for incident in self.incidents:
             lanes = [each for each in self.lanes if each.member_id == incident.member_id] or [
@@ -84,8 +84,10 @@ class PicturePart:
         return by_lane
 
     def notes(self, limit: int, language: Language = Language.ENGLISH) -> Iterator[tuple[str, str]]:
-        """The time since the group's first event and the sentence of each incident, up to a limit; then the number of
-        further ones."""
+        """Yield the first `limit` incidents, each as time since the group's first event and sentence.
+
+        If there are more, a sentence with their number follows, with an empty time.
+        """
         for each in self.incidents[:limit]:
             yield self.since_began(each.at_ms), each.text_in(language)
         if (more := len(self.incidents) - limit) > 0:
@@ -102,7 +104,10 @@ class PicturePart:
         ]
 
     def ownership_rows(self) -> list[OwnershipRow]:
-        """The rows of partitions. Raises Unreadable if there are too many."""
+        """The rows about owners: one for each partition, or if there are many, for those with the same owners.
+
+        Raises Unreadable if there are still too many rows.
+        """
         first, last = self.within
         within = {
             partition: tuple(
@@ -148,7 +153,7 @@ def readable_part(timeline: GroupTimeline, within: PositionRange, limits: Pictur
 def _readable_range(
     timeline: GroupTimeline, within: PositionRange, limits: PictureLimits, incidents: Sequence[Incident]
 ) -> PositionRange | None:
-    """The longest readable part from the beginning of a range; None if not even two events are readable."""
+    """The longest part from the begin of a range that is readable; None if two events are too much already."""
     positions = [moment.position for moment in timeline.moments_between(*within)]
 
     def is_unreadable(last: int) -> bool:

@@ -22,7 +22,7 @@ class TimeScale:
         self._right = right
 
     def __call__(self, at_ms: int) -> float:
-        """The place of a time in pixels; times outside are at the margins."""
+        """The x-coordinate of a time, in pixels; the left or right margin for a time outside the axis."""
         times, places = self._times_ms, self._places
         index = bisect_right(times, at_ms) - 1
         if index < 0:
@@ -33,7 +33,10 @@ class TimeScale:
         return places[index] + share * (places[index + 1] - places[index])
 
     def ticks(self, least_distance: float) -> Iterator[tuple[int, float]]:
-        """Times with their places, so far apart that labels fit; the last time is among them."""
+        """Yield times for the labels of the axis, each with its place, at least `least_distance` pixels apart.
+
+        The last time is always among them.
+        """
         last_place = self._places[-1]
         before = float("-inf")
         for at_ms, place in zip(self._times_ms, self._places, strict=True):

@@ -73,7 +73,7 @@ def svg_picture(timeline: GroupTimeline, within: PositionRange | None = None) ->
 
 
 class SvgPicture:
-    """Draws one part of a timeline, row below row."""
+    """Draws one part of a timeline as SVG, one row below the other."""
 
     def __init__(self, part: PicturePart) -> None:
         self._part, self._timeline, self._names = part, part.timeline, part.names
@@ -145,7 +145,7 @@ class SvgPicture:
         self._canvas.text(12, self._top + 15, shortened(text, self._left - 18, SIZE), css=css)
 
     def _ends(self, began: Point, ended: Point | None) -> tuple[float, float]:
-        """The places of a begin and an end, within this part."""
+        """The x-coordinates of the begin and the end of a span, cut at the edges of this part."""
         left = self._x(max(began.at_ms, self._part.began_ms))
         if ended is None or ended.position > self._part.within.last:
             return left, self._right + OPEN_END
@@ -202,7 +202,7 @@ class SvgPicture:
         return NUMBER_NAMES[self._timeline.kind]
 
     def _epoch_text(self, span: GenerationSpan) -> str:
-        """A generation without a leader, or a group epoch."""
+        """The words for a generation without a leader, or for a group epoch: the number and the assignor."""
         if self._timeline.kind is GroupKind.CLASSIC or (span.assigned and not span.protocol_name):
             return f"{span.generation_id}, no members"
         return f"{span.generation_id}, {span.protocol_name or 'no target'}"
@@ -226,7 +226,7 @@ class SvgPicture:
         self._top += ROW
 
     def _incident(self, incident: Incident) -> None:
-        """A mark in the lane of the member, with the sentence as its tip."""
+        """Draw the mark of an incident in the member's lane, with the sentence about it as the mark's tooltip."""
         x, top, bottom = self._x(incident.at_ms), self._top + 3, self._top + ROW - 3
         middle = (top + bottom) / 2
         match incident.kind:
@@ -252,7 +252,7 @@ class SvgPicture:
         self._canvas.line(x - 3, end + 3, x + 3, end - 3, css="wrong")
 
     def _incident_notes(self) -> None:
-        """The meaning of the marks, and what went wrong in sentences."""
+        """Write the meaning of the marks, and below it a sentence about each incident."""
         self._top += 4
         for text in (MARKS_KEY, *self._notes):
             self._canvas.text(12, self._top + 10, shortened(text, self._width - 24, SIZE), css="faint")
@@ -276,7 +276,7 @@ class SvgPicture:
         self._canvas.text(left + 3, self._top + 15, text, css="on")
 
     def _axis(self, top: float, bottom: float) -> None:
-        """Times since the group's first event, below the members; thin lines lead up to the rows."""
+        """Draw the time axis below the members: seconds since the group's first event, with thin lines upwards."""
         for at_ms, place in self._x.ticks(LABEL_DISTANCE):
             self._canvas.line(place, top, place, bottom + 4, css="grid")
             since = self._part.since_began(at_ms).rstrip("0").rstrip(".") + " s"
@@ -317,7 +317,7 @@ class SvgPicture:
             self._owner_label(span, left, right)
 
     def _owner_label(self, span: PartitionSpan, left: float, right: float) -> None:
-        """The owner's name, on its plain colour: the lines of a pattern would strike it out."""
+        """Write the owner's name in its bar, on a plain background, since a pattern would make it hard to read."""
         name, room = ", ".join(self._names[each] for each in span.owners), right - left - 8
         text = fitting((name,), room, SIZE) if room < LEAST_SHORTENED else shortened(name, room, SIZE)
         if text:
@@ -344,7 +344,7 @@ class SvgPicture:
         return f"{span.partition.topic}-{span.partition.partition}: {owners}{revoking}, assigned to {assigned}, {took}"
 
     def _legend(self) -> None:
-        """The colour of each member, the meaning of bars, and what is not there."""
+        """Draw the legend: each member's colour, the meaning of the bars, and what was not recorded."""
         self._top += 8
         for row in self._legend_rows():
             left = 12.0
@@ -359,7 +359,7 @@ class SvgPicture:
         self._canvas.text(12, self._top + 10, not_recorded_text(self._timeline.recorded.missing), css="faint")
 
     def _legend_rows(self) -> list[list[LegendEntry]]:
-        """As many entries a row as fit; the meaning of bars in a row of its own."""
+        """The entries of the legend by row: as many as fit for the members, and a row for the meaning of bars."""
         rows: list[list[LegendEntry]] = [[]]
         for lane in self._part.lanes:
             index = self._colors[lane.member_id]
@@ -374,7 +374,7 @@ def _legend_width(text: str) -> float:
 
 
 def _is_of_lane(request: HeldRequest, lane: Lane) -> bool:
-    """Whether a request belongs to this lane: a member id that a load brought back has two."""
+    """Whether a held request belongs to this lane; a member id has two lanes if a load of the group brought it back."""
     return lane.began.position <= request.began.position and (
         lane.ended is None or request.began.position < lane.ended.position
     )

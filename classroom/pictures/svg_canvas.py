@@ -10,22 +10,25 @@ CHARACTER_WIDTH: Final = 0.58
 
 
 def text_width(text: str, size: float) -> float:
-    """An estimate in pixels; characters beyond Latin count twice."""
+    """An estimate of a text's width in pixels at this font size; Chinese characters count almost double."""
     return sum(CHARACTER_WIDTH * (1 if ord(each) < 0x2000 else 1.9) for each in text) * size
 
 
 def xml_text(text: str) -> str:
-    """Text as XML may hold it: markup is escaped, and control characters are shown as Python writes them."""
+    """The text escaped for XML: markup as entities, control characters as Python writes them."""
     return escape(without_control_characters(text))
 
 
 def fitting(texts: tuple[str, ...], width: float, size: float) -> str:
-    """The first of these texts that fits; empty if none does."""
+    """The first of these texts that is at most `width` pixels wide; empty if none is."""
     return next((each for each in texts if text_width(each, size) <= width), "")
 
 
 def shortened(text: str, width: float, size: float) -> str:
-    """The text, or its begin and its end with an ellipsis between: names of members often differ at their end."""
+    """The text, or if it is wider than `width` pixels, its begin and end with an ellipsis between.
+
+    The end is kept because names of members often differ only there.
+    """
     if text_width(text, size) <= width:
         return text
     kept = len(text) - 1
@@ -35,12 +38,12 @@ def shortened(text: str, width: float, size: float) -> str:
 
 
 def _ends(text: str, kept: int) -> str:
-    """So many characters of a text, from both ends."""
+    """The text with all but `kept` characters replaced by an ellipsis in the middle."""
     return f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"
 
 
 class SvgCanvas:
-    """Collects elements; places and sizes are in pixels."""
+    """Collects the elements of an SVG document. Places and sizes are in pixels."""
 
     def __init__(self) -> None:
         self._elements: list[str] = []
@@ -63,7 +66,7 @@ class SvgCanvas:
         self._elements.append(f"<{name} {attributes}>{content}</{name}>" if content else f"<{name} {attributes}/>")
 
     def document(self, width: float, height: float, *, title: str, description: str, style: str, patterns: str) -> str:
-        """The whole SVG document."""
+        """The whole SVG document with the elements drawn so far."""
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '

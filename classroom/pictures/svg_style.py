@@ -49,22 +49,22 @@ svg { font-family: system-ui, "Noto Sans", "DejaVu Sans", sans-serif; font-size:
 
 
 def owner_css(index: int) -> str:
-    """The class of an owner's bars."""
+    """The CSS class of the bars of the owner with this index."""
     return f"owner{index}"
 
 
 def owner_style(count: int) -> str:
-    """The colours of so many owners."""
+    """The CSS rules for the bars of `count` owners."""
     return "\n".join(f".owner{index} {{ fill: {OWNER_COLORS[index % len(OWNER_COLORS)]}; }}" for index in range(count))
 
 
 def pattern_of(index: int) -> int:
-    """The pattern of an owner. Owners with the same colour have different ones."""
+    """The number of the pattern for the owner with this index. Owners with the same colour have different patterns."""
     return (index + index // len(OWNER_COLORS)) % len(PATTERNS)
 
 
 def pattern_definitions() -> str:
-    """The patterns of owners, and the hatching of what has no owner."""
+    """The SVG definitions of the owners' patterns, and of the hatching for partitions without an owner."""
     square = 'width="8" height="8" patternUnits="userSpaceOnUse"'
     lines = [
         f'<pattern id="lines{index}" {square}><path d="{path}" class="lines"/></pattern>'

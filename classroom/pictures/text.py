@@ -80,7 +80,7 @@ SHORT_APIS: Final = {
 
 
 class TextRow(NamedTuple):
-    """One time with its last event, or the one before it, and the cell of each member."""
+    """A row of the picture: a time, the last event at or before it, and the cell of each member."""
 
     at_ms: int
     moment: TimelineMoment
@@ -94,7 +94,7 @@ def text_picture(
     *,
     is_framed: bool = True,
 ) -> str:
-    """The lines; without a frame neither the heading nor what was not recorded.
+    """The picture as text. With `is_framed` a heading stands above it, and below it what was not recorded.
 
     Raises Unreadable for a part with too many members, events or partitions.
     """
@@ -105,7 +105,7 @@ def text_picture(
 
 
 class TextPicture:
-    """Writes one part of a timeline."""
+    """Writes one part of a timeline as lines of text."""
 
     def __init__(self, part: PicturePart, language: Language) -> None:
         self._part, self._language = part, language
@@ -123,14 +123,14 @@ class TextPicture:
         return wrapped(self._said(value), WIDTH)
 
     def heading(self) -> Iterator[str]:
-        """The group and the part of its history."""
+        """Yield the lines above the picture: the group and the positions of the part."""
         first, last = self._part.within
         group_id = without_control_characters(self._part.timeline.group_id)
         yield from self._wrapped(phrase("picture heading", group=group_id, first=first, last=last))
         yield ""
 
     def lines(self) -> Iterator[str]:
-        """The picture itself."""
+        """Yield the lines of the picture: a row for each time, sentences about incidents, and partitions' owners."""
         heads = self._names if self._is_wordy else self._letters
         cells = [without_middle(heads[lane.member_id], self._width - 1) for lane in self._part.lanes]
         time, state, generation = (
@@ -150,18 +150,18 @@ class TextPicture:
             yield from self._owners(rows)
 
     def not_recorded(self) -> Iterator[str]:
-        """What was not recorded."""
+        """Yield the lines that say what was not recorded."""
         yield from self._wrapped(not_recorded_text(self._part.timeline.recorded.missing, self._language))
 
     def _notes(self) -> Iterator[str]:
-        """What went wrong, in sentences."""
+        """Yield the meaning of the marks, and a line for each incident."""
         yield self._said(phrase("marks key"))
         for since, text in self._part.notes(MAX_NOTES, self._language):
             yield from wrapped(without_control_characters(text), WIDTH, " " * 11, f"{since:>9}  ")
         yield ""
 
     def _changes(self) -> Iterator[TextRow]:
-        """One row a time, without those at which nothing changes and nothing goes wrong."""
+        """Yield a row for each time, except for times at which no cell and no state changes."""
         state = None
         by_time = {at_ms: list(same) for at_ms, same in groupby(self._part.moments, lambda each: each.at_ms)}
         moments = self._part.moments[:1]
@@ -181,7 +181,7 @@ class TextPicture:
         return f"{since}  {padded(state, STATE_WIDTHS[kind])} {number} {columns}"
 
     def _cell(self, lane: Lane, moments: Sequence[TimelineMoment], at_ms: int, *, is_event: bool) -> str:
-        """What happened last to a member at one time: by an event, or what went wrong."""
+        """The text in a member's cell at one time: what happened to it last by an event, or the mark of an incident."""
         found = self._cell_of_events(lane, moments) if is_event else self._cell_between(lane, moments[-1].position)
         wrong = [each for each in self._part.incidents_by_lane.get(lane, ()) if each.at_ms == at_ms]
         if wrong and found in {*QUIET, self._words["join"], self._words["sync"]}:
@@ -191,7 +191,7 @@ class TextPicture:
         return found
 
     def _cell_between(self, lane: Lane, position: int) -> str:
-        """The cell of a member at a time without an event, after the event at a position."""
+        """A member's cell at a time without an event: whether a request is held after the event at `position`."""
         if lane.began.position > position or (lane.ended is not None and lane.ended.position <= position):
             return ""
         is_held = any(
@@ -227,7 +227,7 @@ class TextPicture:
         return found
 
     def _reconciliation(self, lane: Lane, moments: Sequence[TimelineMoment]) -> str:
-        """The last step of a member of the consumer protocol; empty without one."""
+        """The cell for the last reconciliation step of a member in these moments; empty if it made none."""
         steps = [
             each.event
             for each in moments
@@ -243,7 +243,7 @@ class TextPicture:
         return self._said(phrase("cell generation", number=number)) if self._is_wordy else str(number)
 
     def _owners(self, rows: list[OwnershipRow]) -> Iterator[str]:
-        """One line a row of partitions, one character for each time above."""
+        """Yield the lines about owners: one for each row of partitions, with one character for each time."""
         legend = series("legend", (f"{self._letters[each]} {name}" for each, name in self._names.items()), limit=None)
         yield from self._wrapped(phrase("owners key", members=legend))
         positions = [row.moment.position for row in self._rows]

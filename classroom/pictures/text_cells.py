@@ -8,12 +8,15 @@ MORE: Final = "…"
 
 
 def filled(text: str, width: int) -> str:
-    """The text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
+    """The text in exactly `width` columns: filled with spaces, or cut, with an ellipsis at the end."""
     return set_cell_size(text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}{MORE}", width)
 
 
 def without_middle(text: str, width: int) -> str:
-    """The text in at most so many columns: a long one keeps its begin, and its end with the number of a partition."""
+    """The text in at most `width` columns: an ellipsis replaces the middle of a longer one.
+
+    So the end stays, which may have the number of a partition.
+    """
     if cell_len(text) <= width:
         return text
     end = text[-(width // 2) :]

@@ -30,7 +30,7 @@ GROUP_API_KEYS: Final = frozenset(
 
 
 class ExchangeDraft(msgspec.Struct, kw_only=True, gc=False, eq=False):
-    """An exchange while its rows are read. Later rows of the same exchange change it."""
+    """What is known of an exchange while the rows of a recording are read; a later row of the exchange changes it."""
 
     groups: frozenset[str]
     number: int
@@ -55,7 +55,10 @@ class ExchangeDraft(msgspec.Struct, kw_only=True, gc=False, eq=False):
 
 
 class ExchangeDrafts:
-    """Takes the rows of a recording, then the messages that a simulation has observed, in the order of the store."""
+    """Collects the exchanges of some groups from the rows of a recording and from observed network messages.
+
+    First all rows are passed to `on_row`, then all messages to `on_message`, each in the order of the store.
+    """
 
     def __init__(self, groups: Collection[str]) -> None:
         self._groups = frozenset(groups)
@@ -66,7 +69,10 @@ class ExchangeDrafts:
         """From when on each process has recorded, by the epoch with which it began; 0 if it did from its begin."""
 
     def on_row(self, row: ExchangeRow, block: int) -> None:
-        """Take in a row of the block with this number: a whole one, or a shorter one that changes an earlier one."""
+        """Take in a row from the block with this number.
+
+        A row that has no request completes an earlier row of the same exchange, for example with the response.
+        """
         epoch = row.connection.rpartition("@")[2]
         if row.request and epoch.isdecimal() and int(epoch) not in self.recorded_since_ms:
             # A process records from its begin or not at all. Of the first one, older blocks may have been deleted.
@@ -82,7 +88,7 @@ class ExchangeDrafts:
             _change(begun, row)
 
     def on_message(self, message: MessageObserved) -> None:
-        """Take in what the network of a simulation did to a message."""
+        """Take in an observation of a simulation: its network has lost or delayed a request or a response."""
         self._messages[message.connection, message.correlation_id].append(message)
         if message.request[:2] in GROUP_API_KEYS:
             begun = self._begun(lost_request_row(message))
@@ -95,7 +101,7 @@ class ExchangeDrafts:
         return _draft_of(exchange, groups) if groups else None
 
     def messages_of(self, draft: ExchangeDraft) -> list[MessageObserved]:
-        """What the network did to the request and the response."""
+        """The observed losses and delays of the request and the response of an exchange."""
         found = self._messages.get((draft.connection, draft.correlation_id), ())
         return [each for each in found if bool(each.request) is (draft.number == 0)]
 
@@ -121,7 +127,10 @@ class ExchangeDrafts:
         return sorted([*whole, *lost, *(each for _, each in alone)], key=lambda each: (each.at_ms, each.number))
 
     def _alone(self, drafts: Collection[ExchangeDraft]) -> Iterator[tuple[ExchangeDraft, ExchangeDraft]]:
-        """The heartbeats inside of runs to which the network did something, each with its run."""
+        """Yield the heartbeats that the network lost or delayed inside a run of heartbeats, each with its run.
+
+        A run is one row for several equal heartbeats of a connection.
+        """
         known = {(each.connection, each.correlation_id) for each in drafts}
         runs: Mapping[str, list[ExchangeDraft]] = defaultdict(list)
         for each in drafts:
@@ -140,14 +149,14 @@ class ExchangeDrafts:
 
 
 def _one_of(run: ExchangeDraft, correlation_id: int, at_ms: int) -> ExchangeDraft:
-    """One heartbeat of a run. Its response was sent at once, as that to every heartbeat of a run."""
+    """A single heartbeat taken out of a run; its response was sent at once, as those to all heartbeats of a run."""
     return replace(
         run, correlation_id=correlation_id, at_ms=at_ms, last_at_ms=at_ms, ended_at_ms=at_ms, count=1, seen_ms=[at_ms]
     )
 
 
 def _change(draft: ExchangeDraft, row: ExchangeRow) -> None:
-    """The times, and once there is a response its error and the member id that it gave."""
+    """Update a draft by a row: its times, and if the row has the response, the error and the member id in it."""
     if draft.api == HEARTBEAT:
         for at_ms in (row.at_ms, row.last_at_ms):
             if not draft.seen_ms or at_ms > draft.seen_ms[-1]:
@@ -179,7 +188,7 @@ def _draft_of(exchange: RecordedExchange, groups: frozenset[str]) -> ExchangeDra
 
 
 def _member_id(exchange: RecordedExchange) -> str:
-    """The member id in the request, or the one in its response; of a LeaveGroup the only one of its list."""
+    """The member id in the request, else in the response, else the only one in the list of a LeaveGroup; else empty."""
     named = getattr(exchange.request, "member_id", "") or getattr(exchange.response, "member_id", "")
     listed = [each.member_id for each in getattr(exchange.request, "members", ())]
     return str(named or (listed[0] if len(listed) == 1 else ""))

@@ -8,7 +8,7 @@ from regroup.server.recording.observations import MessageObserved
 
 
 class Fate(NamedTuple):
-    """What became of an exchange, and why; with the client's own times where they are known."""
+    """What became of a request and its response, and the reason; if known, when the client sent and received them."""
 
     fate: ExchangeFate
     reason: str = ""
@@ -28,7 +28,11 @@ RULE_FATES: Final = {
 
 
 def fate_of(closed: str, fault: str, *, is_answered: bool, messages: Sequence[MessageObserved] = ()) -> Fate:
-    """The fate of a request that has arrived. `messages` are its own and its response, if one was lost or late."""
+    """What became of a request that arrived at the broker.
+
+    `closed` is the reason why the connection was closed without a response, `fault` the fault rule that hit the
+    request; both may be empty. `messages` are the observed losses and delays of the request and its response.
+    """
     if (found := _fate_by_rule(fault, is_answered=is_answered)) is not None:
         return found
     if closed:

@@ -52,7 +52,7 @@ class _End(NamedTuple):
 
 
 class LogEndsBuilder:
-    """Collects the ends of all logs."""
+    """Collects where the logs of all partitions ended, from recorded Fetch, ListOffsets and Produce responses."""
 
     def __init__(self) -> None:
         self._ends: dict[tuple[_Topic, int], list[LogEnd]] = {}
@@ -60,7 +60,7 @@ class LogEndsBuilder:
         """The requests whose responses have not come."""
 
     def on_row(self, row: ExchangeRow) -> None:
-        """Take in a row of the recording: a whole one, or one with the response to a request of an earlier row."""
+        """Take in a row of the recording. A row without a request has the response to that of an earlier row."""
         key = (row.connection, row.number)
         if row.request[:2] in LOG_API_KEYS:
             self._open[key] = row.request
@@ -135,7 +135,7 @@ def _of_fetch(frame: bytes, version: int) -> Iterator[_End]:
 
 
 def _after_partition(frame: bytes, position: int, version: int, is_flexible: bool) -> int:
-    """The position after the rest of a partition, behind its high watermark."""
+    """The position in the frame after the fields of a partition that follow its high watermark."""
     position += 16 if version >= 5 else 8
     aborted, position = _length(frame, position, is_flexible)
     if aborted > len(frame):
@@ -152,7 +152,7 @@ def _after_partition(frame: bytes, position: int, version: int, is_flexible: boo
 
 
 def _length(frame: bytes, position: int, is_flexible: bool) -> tuple[int, int]:
-    """A length and the position after it; that of null is below 0."""
+    """A length that is encoded at this position, and the position after it; a null has a length below 0."""
     if is_flexible:
         value, position = long_uvarint(frame, position)
         return value - 1, position + 1
@@ -188,7 +188,7 @@ def _of_list_offsets(exchange: RecordedExchange) -> Iterator[_End]:
 
 
 def _of_produce(exchange: RecordedExchange) -> Iterator[_End]:
-    """The ends after the records of a request that was recorded whole."""
+    """Yield the ends of the logs after a Produce request has been appended, if the whole request was recorded."""
     request, response = exchange.request, exchange.response
     if not isinstance(request, ProduceRequest) or not isinstance(response, ProduceResponse):
         return
@@ -205,7 +205,7 @@ def _of_produce(exchange: RecordedExchange) -> Iterator[_End]:
 
 
 def _offsets_in(records: bytes) -> int:
-    """How many offsets the batches take; 0 if that cannot be read."""
+    """How many offsets the record batches in these bytes take; 0 if they cannot be decoded."""
     try:
         return sum(read_batch_header(each.data).last_offset_delta + 1 for each in split_batches(records))
     except Malformed:

@@ -56,13 +56,13 @@ async def read_messages(store: EventStore, exchanges: Collection[TimelineExchang
 
 
 def lost_request_row(message: MessageObserved) -> ExchangeRow:
-    """A request that never arrived in the form of a recorded one, so that it is decoded in the same way."""
+    """A request that was lost on its way as a row like those of the recording, so that it can be decoded like them."""
     at_ms, frame = message.at_ms, message.request
     return ExchangeRow(0, message.connection, "", at_ms, at_ms, frame, len(frame))
 
 
 def _with_frames(row: ExchangeRow, earlier: ExchangeRow | None) -> ExchangeRow:
-    """A later row of an exchange has no request, and perhaps no response."""
+    """The later row of an exchange with the request, and if it lacks one the response, of the earlier row."""
     if earlier is not None:
         row.request = row.request or earlier.request
         row.response = row.response or earlier.response
@@ -71,7 +71,7 @@ def _with_frames(row: ExchangeRow, earlier: ExchangeRow | None) -> ExchangeRow:
 
 
 def messages_of_row(row: ExchangeRow) -> ExchangeMessages:
-    """The messages of an exchange that is in memory."""
+    """Decode the messages of an exchange whose row is still in the recorder's memory."""
     exchange = RecordedExchange(row)
     return ExchangeMessages(request=_builtins(exchange.request), response=_builtins(exchange.response))
 

@@ -8,13 +8,13 @@ from regroup.server.recording.observations import ReadAgainObserved
 
 
 class RepeatedReadsBuilder:
-    """Collects the repeated reads of one group."""
+    """Collects the records that members of one group processed although the group had processed them before."""
 
     def __init__(self) -> None:
         self._reads: dict[TopicPartition, list[RepeatedRead]] = defaultdict(list)
 
     def on_read(self, read: ReadAgainObserved) -> None:
-        """Take in some records that a member has processed, and that had been processed before."""
+        """Take in an observation: a member has processed records that the group had processed before."""
         partition = TopicPartition(read.topic, read.partition)
         self._reads[partition].append(RepeatedRead(read.at_ms, read.client, read.first, read.count))
 

@@ -49,7 +49,7 @@ class SeenTimes(NamedTuple):
 
 
 class SessionClocks:
-    """The session deadlines of one group, for any moment of its timeline."""
+    """Computes the session deadlines of one group's members at any moment of its timeline, from recorded requests."""
 
     def __init__(self, timeline: GroupTimeline) -> None:
         self._timeline = timeline
@@ -62,7 +62,10 @@ class SessionClocks:
             times.possible.sort()
 
     def at(self, position: int, at_ms: int | None = None) -> SessionsAtMoment:
-        """The deadlines after the event at a position, at a time until the next event; the event's own by default."""
+        """The session deadlines after the event at a position, at a time before the next event.
+
+        By default this time `at_ms` is that of the event itself.
+        """
         moment = self._timeline.moment_at(position)
         if moment is None:
             return SessionsAtMoment((), ())
@@ -94,7 +97,10 @@ class SessionClocks:
         return SessionsAtMoment(tuple(sorted(found, key=lambda each: each.at_ms)), tuple(unknown))
 
     def _last_seen(self, member: AnyMember, session: MemberSession, position: int, now_ms: int) -> tuple[int, int]:
-        """When the session timeout started last, and by how much it may have been later."""
+        """When a member's session timeout last started, and by how many milliseconds it may have started later.
+
+        The second value is not 0 if requests came whose exact times were not recorded.
+        """
         started = bisect_right(session.started, position, key=lambda each: each.position)
         by_event_ms = session.started[started - 1].at_ms if started else joined_at_ms(member)
         times = self._seen.get(member.member_id, SeenTimes([], []))
@@ -120,5 +126,5 @@ def _add(times: SeenTimes, exchange: TimelineExchange) -> None:
 
 
 def _between(known: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """The times between two known ones; the last of a run is always known."""
+    """Yield, for a run of heartbeats, the intervals between known times, in which further ones may have come."""
     yield from ((before + 1, after - 1) for before, after in pairwise(known) if after - before > 1)

@@ -15,14 +15,14 @@ from regroup.server.recording.observations import ViewObserved
 
 
 class ViewsBuilder:
-    """Builds the views of one group."""
+    """Builds, for the members of one group, the spans during which each believed that it owned the same partitions."""
 
     def __init__(self) -> None:
         self._spans: list[ViewSpan] = []
         self._open: dict[str, int] = {}
 
     def on_view(self, view: ViewObserved) -> None:
-        """Take in what a member believed from one time on."""
+        """Take in an observation: from this time on a member believes that it owns these partitions."""
         point = Point(view.position, view.at_ms)
         partitions = tuple(TopicPartition(topic, index) for topic, index in view.partitions)
         index = self._open.get(view.client)
@@ -54,7 +54,10 @@ class Dispute(NamedTuple):
 
 
 def disputes(views: Iterable[ViewSpan]) -> tuple[Dispute, ...]:
-    """Every such time, in the order of their begin. One begins when the members change."""
+    """The times at which several members believed that they owned one partition, in order of begin.
+
+    If other members come to believe so, or one no longer does, the next dispute begins.
+    """
     by_partition: dict[TopicPartition, list[ViewSpan]] = defaultdict(list)
     for view in views:
         for partition in view.partitions:
@@ -64,7 +67,7 @@ def disputes(views: Iterable[ViewSpan]) -> tuple[Dispute, ...]:
 
 
 def _disputes_of(partition: TopicPartition, spans: list[ViewSpan]) -> Iterator[Dispute]:
-    """The times with several spans of one partition, from one change to the next."""
+    """Yield the disputes about one partition, whose spans of all members are given."""
     changes: dict[int, Point] = {}
     for span in spans:
         for point in (span.began, span.ended):

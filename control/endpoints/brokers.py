@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import BrokerNumber, ClientName, GroupName
-from regroup.control.endpoints.groups import StoryAnswer
+from regroup.control.endpoints.group_answers import StoryAnswer
 from regroup.control.errors import Status
 
 MAX_DELAY_S = 3_600.0
@@ -46,7 +46,7 @@ class CoordinatorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names a broker."""
+    """Names the broker that an endpoint is to show or change, by its node id."""
 
     broker: BrokerNumber
 
@@ -59,7 +59,7 @@ class SlowBrokerInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CoordinatorInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names a group, which need not exist."""
+    """Names the group whose coordinator an endpoint is to show or change. The group need not exist."""
 
     group: GroupName
 
@@ -81,25 +81,25 @@ class LoadingInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClientInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names a client."""
+    """Names the client that is to crash or to be answered again."""
 
     client: ClientName
 
 
 class SinceInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Since which position of the history events are wanted."""
+    """The position in the history after which changes are asked for."""
 
     since: Annotated[int, Meta(ge=0, description="Only groups with events behind this position.")] = 0
 
 
 class NameInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The beginning of a name."""
+    """The text with which the new name is to begin."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class NameAnswer(msgspec.Struct, frozen=True):
-    """A name that was not given out before."""
+    """A name that this process has not returned before."""
 
     name: str
 

@@ -26,24 +26,24 @@ MAX_ROWS: Final = 10_000
 
 
 class NoInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The input of an endpoint that needs none."""
+    """The input of an endpoint that has no fields to fill in."""
 
 
 class ListInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many rows of a list are wanted."""
+    """The largest number of rows that a list in the answer may have."""
 
     limit: Annotated[int, Meta(ge=1, le=MAX_ROWS, description="The most rows of the answer.")] = MAX_ROWS
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The answer of an act without a result: it was carried out and is durable."""
+    """The answer of an endpoint whose action has no result: the action was carried out and its events are durable."""
 
     done: bool = True
 
 
 class ControlledEmulator:
-    """The emulator on which endpoints act, with the simulated members and followed histories of its ports. `close` ends
-    these, and not the emulator."""
+    """The emulator that endpoints show and change, with the simulated members and the followed histories of its ports.
+    `close` ends the members and leaves the emulator running."""
 
     def __init__(self, emulator: AsyncEmulator) -> None:
         self.emulator = emulator
@@ -58,7 +58,8 @@ class ControlledEmulator:
         """How many requests to the port wait for something; streams are included."""
 
     def at_port(self, *, is_read_only: bool) -> "ControlledEmulator":
-        """The same emulator as one port uses it, with a count of its own waits."""
+        """Make a copy for one HTTP port, on the same emulator: with its own count of waiting requests, and with
+        `is_read_only` as given."""
         controlled = copy(self)
         controlled.is_read_only, controlled.waits = is_read_only, 0
         return controlled
@@ -74,7 +75,7 @@ class ControlledEmulator:
         return self.members.views_of(group, member_ids)
 
     async def close(self) -> None:
-        """End the simulated members. The emulator goes on."""
+        """End the simulated members. The emulator is not stopped."""
         await self.members.close()
 
 
@@ -84,7 +85,8 @@ StreamHandler: TypeAlias = Callable[[ControlledEmulator, Any], AsyncIterator[Any
 
 @dataclass(frozen=True, kw_only=True)
 class ControlEndpoint:
-    """A function that is called over HTTP. The input of a GET is in the query, that of a POST in the JSON body."""
+    """One endpoint: a function that is called over HTTP. The input of a GET is in the query, that of a POST in the JSON
+    body."""
 
     method: Method
     path: str
@@ -117,7 +119,8 @@ class ControlEndpoint:
 
     @property
     def name(self) -> str:
-        """Its name for programs that are generated from the OpenAPI document: `group_expire`."""
+        """The name of the endpoint for programs that are generated from the OpenAPI document, made from its path:
+        `group_expire` for `/group/expire`."""
         return self.path.strip("/").replace("/", "_").replace("-", "_")
 
 

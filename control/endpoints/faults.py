@@ -32,7 +32,8 @@ class NewFaultInput(FaultRule, frozen=True, kw_only=True, forbid_unknown_fields=
     expires_after_s: Duration | None = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Check the rule: `rule` does it, after names of errors and durations were converted to numbers."""
+        """Check nothing, in contrast to FaultRule: names of errors and texts of durations are converted to numbers
+        first, by `rule`, which then checks the rule."""
 
     def rule(self) -> FaultRule:
         """The fault rule in the form that the brokers use. Raises InvalidFault."""
@@ -40,7 +41,7 @@ class NewFaultInput(FaultRule, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class FaultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names a rule."""
+    """Names the fault rule that an endpoint is to release or end, by its number."""
 
     fault: FaultNumber
 
@@ -66,7 +67,7 @@ class FaultAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExchangesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which recorded exchanges are wanted."""
+    """The conditions by which recorded exchanges are selected."""
 
     api: Annotated[tuple[str, ...], Meta(description="Only of these APIs, by Kafka's names: `JoinGroup`.")] = ()
     client_id: OptionalClient = ""
@@ -76,7 +77,7 @@ class ExchangesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class ExpectedExchangesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The exchanges that a test expects."""
+    """The exchanges that a test expects to have been recorded, and which recorded ones they are compared with."""
 
     expected: Annotated[
         tuple[str, ...],

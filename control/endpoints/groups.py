@@ -1,24 +1,34 @@
 """Endpoints that look at a group, wait for it, and act on it."""
 
 from collections.abc import Awaitable
-from enum import StrEnum
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, ListInput, act, look
 from regroup.control.endpoints.fields import GroupName, MemberName, PartitionOfTopic, RowLimit, WaitTimeoutS
+from regroup.control.endpoints.group_answers import (
+    CommittedOffsetAnswer,
+    DeadlineAnswer,
+    EventAnswer,
+    GroupAnswer,
+    GroupInList,
+    GroupMemberAnswer,
+    GroupStateName,
+    StoryAnswer,
+    group_answer,
+    member_fields,
+    offset_answers,
+)
 from regroup.control.errors import Status, UnknownGroup
-from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import AwaitedResponse, GroupState
-from regroup.coordinator.serialization import Cause
+from regroup.coordinator.group import GroupState
 from regroup.storage.store import again_if_trimmed
 from regroup.testing.groups.async_group import AsyncGroup
 from regroup.testing.groups.story import event_of
-from regroup.testing.groups.views import GroupView, MemberInGroup, view_of
+from regroup.testing.groups.views import GroupView, view_of
 
 MAX_NAMED_GROUPS = 20
 """How many groups an error lists after a name that no group has."""
@@ -57,18 +67,6 @@ class WaitStableInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     timeout_s: WaitTimeoutS = 10.0
 
 
-class GroupStateName(StrEnum):
-    """The states of groups of both kinds: five of classic groups, and four of those of the consumer protocol."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    ASSIGNING = "Assigning"
-    RECONCILING = "Reconciling"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
 class WaitInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a group is to become; all conditions that are given must hold at the same time."""
 
@@ -83,125 +81,11 @@ class WaitInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class EventsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which events of a group are wanted."""
+    """The group whose events are listed, and which of its events."""
 
     group: GroupName
     after: Annotated[int, Meta(ge=0, description="Only those behind this position.")] = 0
     limit: RowLimit = 1000
-
-
-class GroupInList(msgspec.Struct, frozen=True, kw_only=True):
-    """A group, as a list of groups shows it."""
-
-    group: str
-    state: GroupStateName
-    generation: int
-    members: int
-
-
-class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of a group, with what is assigned to it."""
-
-    member_id: str
-    client_id: str
-    instance_id: str | None
-    host: str
-    subscription: tuple[str, ...]
-    partitions: tuple[PartitionOfTopic, ...]
-    is_leader: bool
-    awaiting: Annotated[AwaitedResponse, Meta(description="The request whose response is held.")] | None
-    epoch: Annotated[int, Meta(description="The member epoch, in a group of the consumer protocol (KIP-848).")] | None
-
-
-class GroupMemberAnswer(MemberAnswer, frozen=True, kw_only=True):
-    """A member of a group, with the name of the group."""
-
-    group: str
-
-
-class CommittedOffsetAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed offset: the next record that the group will read."""
-
-    topic: str
-    partition: int
-    offset: int
-    lag: Annotated[int, Meta(description="Records behind it.")] | None
-
-
-class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a group at one moment."""
-
-    group: str
-    state: GroupStateName
-    generation: int
-    leader: Annotated[str, Meta(description="A member id.")] | None
-    protocol: Annotated[str, Meta(description="The assignor of this generation.")] | None
-    members: tuple[MemberAnswer, ...]
-    unsynced: Annotated[tuple[str, ...], Meta(description="Member ids that have not fetched their assignment.")]
-    offsets: tuple[CommittedOffsetAnswer, ...]
-    total_lag: int
-    event_number: Annotated[int, Meta(description="How many events the group has had.")]
-
-
-class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored event."""
-
-    position: int
-    at_ms: int
-    type: str
-    fields: dict[str, Any]
-    cause: Cause | None
-
-
-class DeadlineAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A deadline of a group that has not passed."""
-
-    kind: Annotated[DeadlineKind, Meta(description="What expires then.")]
-    at_ms: Annotated[int, Meta(description="When it ends, in epoch milliseconds of the brokers.")]
-    member_id: Annotated[str, Meta(description="Of a session, or of a member id that has not been used.")]
-    since_ms: Annotated[int, Meta(description="When the member was last seen.")] | None
-
-
-class StoryAnswer(msgspec.Struct, frozen=True):
-    """The last events and requests, as tables for people."""
-
-    text: str
-
-
-def member_fields(member: MemberInGroup) -> dict[str, Any]:
-    return {
-        "member_id": member.member_id,
-        "client_id": member.client_id,
-        "instance_id": member.instance_id,
-        "host": member.host,
-        "subscription": tuple(sorted(member.subscription)),
-        "partitions": tuple(PartitionOfTopic(*each) for each in sorted(member.partitions)),
-        "is_leader": member.is_leader,
-        "awaiting": member.awaiting,
-        "epoch": member.epoch,
-    }
-
-
-def offset_answers(view: GroupView) -> tuple[CommittedOffsetAnswer, ...]:
-    return tuple(
-        CommittedOffsetAnswer(topic=topic, partition=index, offset=offset, lag=view.lag.get((topic, index)))
-        for (topic, index), offset in sorted(view.committed.items())
-    )
-
-
-def group_answer(view: GroupView) -> GroupAnswer:
-    return GroupAnswer(
-        group=view.name,
-        state=GroupStateName(view.state),
-        generation=view.generation,
-        leader=view.leader,
-        protocol=view.protocol,
-        members=tuple(MemberAnswer(**member_fields(each)) for each in view.members),
-        unsynced=view.unsynced,
-        offsets=offset_answers(view),
-        total_lag=view.total_lag,
-        event_number=view.event_number,
-    )
 
 
 async def existing_group(controlled: ControlledEmulator, name: str) -> AsyncGroup:
@@ -227,6 +111,7 @@ async def groups(controlled: ControlledEmulator, wanted: ListInput) -> tuple[Gro
     return tuple(
         GroupInList(
             group=view.name,
+            kind=view.kind,
             state=GroupStateName(view.state),
             generation=view.generation,
             members=len(view.members),

@@ -30,7 +30,8 @@ class FollowInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GroupProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a group's history exists: the position of its last event, and changes of simulated members."""
+    """How far a group's history has grown: the position of its last event, and a number that grows when a simulated
+    member changes."""
 
     group: str
     position: Annotated[
@@ -57,7 +58,7 @@ class TimelinesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which group's history is wanted, and from which position on."""
+    """The group whose history is asked for, and the position after which it is to begin."""
 
     group: GroupName
     after: Annotated[int, Meta(ge=0, description="Only what has changed after this position.")] = 0

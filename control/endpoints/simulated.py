@@ -9,6 +9,7 @@ from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulat
 from regroup.control.endpoints.fields import MAX_NAME, GroupName, PartitionOfTopic, TopicName
 from regroup.control.errors import Status
 from regroup.control.simulated import MAX_PAUSE_S, NewMember, RunningMember
+from regroup.coordinator.group import GroupKind
 from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.testing.errors import ActRefused
 
@@ -28,7 +29,12 @@ class NewMemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         Meta(max_length=1_000, description="No other simulated member may have it; without it `member-1` and so on."),
     ] = ""
     instance_id: Annotated[str, Meta(max_length=249, description="Makes it a static member (KIP-345).")] | None = None
-    assignor: Annotated[str, Meta(max_length=249, description="`range`, `cooperative-sticky`, …")] = "range"
+    protocol: (
+        Annotated[GroupKind, Meta(description="`classic` or `consumer`; without it that of the group.")] | None
+    ) = None
+    assignor: Annotated[
+        str, Meta(max_length=249, description="Of the classic protocol: `range`, `cooperative-sticky`, …")
+    ] = "range"
     session_timeout_ms: TimeoutMs = 10_000
     heartbeat_interval_ms: Annotated[int, Meta(ge=10, le=2**31 - 1)] = 1_000
     max_poll_interval_ms: TimeoutMs = 300_000
@@ -77,12 +83,13 @@ class MemberFaultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SimulatedMemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A simulated member with its own view of its state."""
+    """The state of a simulated member as the member itself sees it, which may differ from what its coordinator has."""
 
     client_id: str
     group: str
     topics: tuple[str, ...]
     instance_id: str | None
+    protocol: GroupKind
     assignor: str
     member_id: str
     generation: Annotated[int, Meta(description="Of its last JoinGroup; -1 without one.")]
@@ -107,6 +114,7 @@ def simulated_answer(running: RunningMember) -> SimulatedMemberAnswer:
         group=plan.group,
         topics=plan.topics,
         instance_id=plan.instance_id,
+        protocol=plan.protocol,
         assignor=plan.assignor,
         member_id=view.member_id,
         generation=view.generation_id,
@@ -133,6 +141,7 @@ async def add_member(controlled: ControlledEmulator, wanted: NewMemberInput) -> 
         topics=wanted.topics,
         client_id=wanted.client_id or controlled.members.new_client_id(),
         instance_id=wanted.instance_id,
+        protocol=wanted.protocol or (await controlled.emulator.group(wanted.group).now()).kind,
         assignor=wanted.assignor,
         session_timeout_ms=wanted.session_timeout_ms,
         heartbeat_interval_ms=wanted.heartbeat_interval_ms,

@@ -13,7 +13,7 @@ from regroup.testing.topics import TopicRecord, topic_records
 
 
 class TopicAnswer(msgspec.Struct, frozen=True):
-    """A topic."""
+    """A topic, as the answers of endpoints describe it."""
 
     topic: str
     partitions: int
@@ -60,7 +60,7 @@ class RecordInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class RecordsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which records of a topic are wanted."""
+    """The topic whose records are listed, and which of its records."""
 
     topic: TopicName
     partition: Annotated[int, Meta(ge=0, description="Without it, of all partitions.")] | None = None

@@ -48,7 +48,7 @@ class Access:
         self._token = token.encode()
 
     def check(self, headers: Headers) -> None:
-        """Raise ControlRefused if the request may not be answered."""
+        """Raise ControlRefused if the request with these headers has a foreign Host or Origin, or lacks the token."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             shown = ", ".join(map(repr, hosts)) or "none"

@@ -33,7 +33,8 @@ MAX_WAITS: Final = 100
 
 
 class ControlApplication:
-    """The HTTP application of all endpoints for one emulator. `close` ends requests that wait."""
+    """The HTTP application of all endpoints for one emulator. `close` ends the requests that still wait for a
+    result."""
 
     def __init__(self, controlled: ControlledEmulator, access: Access, kind: PortKind = PortKind.CONTROL) -> None:
         self._controlled = controlled.at_port(is_read_only=kind.is_read_only)
@@ -46,7 +47,8 @@ class ControlApplication:
         self.asgi: ASGIApp = Guard(starlette, access)
 
     def close(self) -> None:
-        """Answer the requests that wait with status 503, and refuse new ones that would wait."""
+        """Answer the requests that are waiting for something with status 503, and refuse later requests that would have
+        to wait."""
         if not self._closing.done():
             self._closing.set_result(None)
 
@@ -71,7 +73,8 @@ class ControlApplication:
         return await cast("Handler", endpoint.handle)(self._controlled, wanted)
 
     async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
-        """Run an endpoint that waits, until it has a result, the client has disconnected, or the server stops."""
+        """Call the function of an endpoint that may wait, and return its result. Raises ClientDisconnect if the client
+        disconnects before, and ControlRefused if the server stops before."""
         self._begin_wait()
         waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
         gone = asyncio.ensure_future(disconnected(request.receive))

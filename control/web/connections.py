@@ -18,9 +18,10 @@ READ_TIMEOUT_S: Final = 30.0
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that is closed if the head of its next request, or reading a response, takes too long.
+    """An HTTP connection that is closed if the head of its next request does not arrive in time, or if the client takes
+    too long to read a response.
 
-    Of `MAX_CONNECTIONS` the one that has waited longest for a request makes room for a new one.
+    If there are more than `MAX_CONNECTIONS`, the one that has waited longest for a request is closed.
     """
 
     waits_since_s = 0.0
@@ -83,8 +84,8 @@ class BoundedConnection(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest for a request. If all others are handling requests, close this
-        one."""
+        """Close the connection that has waited longest for a request. If all other connections are handling requests,
+        close this one instead."""
         others: list[Any] = [each for each in self.connections if each is not self]
         waiting = [each for each in others if not each.handles_request and not each.transport.is_closing()]
         if waiting:

@@ -71,7 +71,7 @@ def lesson_application(source: TaughtLessons, access: Access) -> ASGIApp:
 
 
 def lesson_routes(source: TaughtLessons) -> list[Route]:
-    """The paths of the page of lessons, with their handlers."""
+    """The HTTP routes of the page of lessons: each path with the function that handles its requests."""
 
     async def listed(request: Request) -> Response:
         return json_response(await source.listed(_language(request.query_params.get("language", "en"))))
@@ -121,7 +121,8 @@ def _language(text: str) -> str:
 
 
 def _answered(handle: Handler) -> Handler:
-    """Wraps a handler: input that the lesson cannot use is answered with status 400."""
+    """Return a handler that calls `handle` and answers with status 400 if the input is one that the lesson cannot
+    use."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -23,15 +23,15 @@ class UvicornServer(uvicorn.Server):
 
 
 def _nothing() -> None:
-    """The default for `before_stop`: does nothing."""
+    """Do nothing: the default for `before_stop`."""
 
 
 @asynccontextmanager
 async def serve_application(
     application: ASGIApp, host: str, port: int, *, before_stop: Callable[[], None] = _nothing
 ) -> AsyncIterator[str]:
-    """Serve an application until the end of the `async with` block, which gets the server's URL. `before_stop` is
-    called to end waiting requests.
+    """Serve an HTTP application until the end of the `async with` block; its value is the server's URL. `before_stop`
+    is called before the server stops, to end requests that wait.
 
     Raises OSError if the port is in use.
     """

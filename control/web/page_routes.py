@@ -34,7 +34,7 @@ class ListedRuns(msgspec.Struct, frozen=True):
 
 
 class DocumentSource(Protocol):
-    """Lists the histories of a page and makes their documents."""
+    """Lists the histories of groups that a page offers, and makes their JSON documents."""
 
     async def listed(self) -> Sequence[ListedRun]: ...
 
@@ -66,7 +66,8 @@ def page_routes(source: DocumentSource) -> list[Route]:
 
 
 def _wanted(request: Request) -> tuple[int, str, int]:
-    """Run, group and position in the query of a request. Raises ControlRefused."""
+    """The run, the group and the position that the query of a request names. Raises ControlRefused if one of them is
+    invalid."""
     query = request.query_params
     return _number(query.get("run", "0"), "run"), query.get("group", ""), _number(query.get("after", "0"), "after")
 
@@ -78,7 +79,8 @@ def _number(text: str, name: str) -> int:
 
 
 def answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """Wraps a handler: an error that it raises is answered as a Problem with its status."""
+    """Return a handler that calls `handle`; if that raises an error, the response is a Problem with the status of that
+    error."""
 
     async def answer(request: Request) -> Response:
         try:

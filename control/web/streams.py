@@ -17,8 +17,8 @@ log = get_logger("control")
 
 
 class EventStream(Response):
-    """A response that sends each message as an event. The future `closing` ends it early, and `on_end` is called once
-    at its end."""
+    """A response that sends each message of an iterator as a server-sent event. When the future `closing` is done, the
+    response ends early. `on_end` is called once, when the response has ended."""
 
     media_type = "text/event-stream"
 

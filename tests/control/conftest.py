@@ -7,7 +7,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -18,27 +18,10 @@ from regroup.control.endpoints.endpoint import ControlledEmulator
 from regroup.control.web.files import PortKind
 from regroup.control.web.server import serve_control
 from regroup.testing import AsyncEmulator, Emulator
+from tests.http_answers import Answer, answer_of
 
 TIMEOUT_S = 20
 TOKEN = "a token for these tests alone"
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def error(self) -> str:
-        """The sentence of a refused request."""
-        text = self.json["error"]
-        assert text
-        assert "\n" not in text
-        return text
 
 
 class Control:
@@ -48,10 +31,7 @@ class Control:
         self.host, self.port = host, port
 
     def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
-        with closing(http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)) as connection:
-            connection.request(method, path, body, headers or {})
-            response = connection.getresponse()
-            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        return answer_of(self.host, self.port, method, path, body, headers or {}, timeout_s=TIMEOUT_S)
 
     def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Answer:
         return self.send("GET", f"{path}?{urlencode(query, doseq=True)}" if query else path, headers=headers)
@@ -144,6 +124,20 @@ def short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 def kafka() -> Iterator[Emulator]:
     with Emulator(topics={"orders": 2}, brokers=2) as emulator:
         yield emulator
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[Emulator]:
+    """An emulator for all tests of a module that only look, or are refused."""
+    with Emulator(topics={"orders": 2}, brokers=2) as emulator:
+        yield emulator
+
+
+@pytest.fixture(scope="module")
+def looked_at(unchanged: Emulator) -> Iterator[Control]:
+    """The control port of that emulator."""
+    with closing(Port(unchanged)) as port:
+        yield port.control
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from regroup.testing import Emulator
 from tests.control.conftest import Control
 
 SAME_HISTORY = """async () => {
@@ -32,6 +33,14 @@ def add(page: Any, *names: str, group: str = "classroom", session_s: str = "1") 
         page.get_by_role("button", name="Add", exact=True).click()
         if group == "classroom":
             hands(page).get_by_role("row", name=name).wait_for()
+
+
+def open_with_members(page: Any, kafka: Emulator, control: Control, *names: str, session_s: str = "30") -> None:
+    """Open the page, add members to the group `classroom`, and wait until each has its partitions there."""
+    page.goto(address(control))
+    add(page, *names, session_s=session_s)
+    kafka.group("classroom").wait_until_stable(members=len(names))
+    wait_for_event(page, "assignment-committed")
 
 
 def wait_for_event(page: Any, kind: str) -> None:

@@ -22,8 +22,8 @@ def asked_as(control: Control, **headers: str) -> int:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "LOCALHOST", "localhost.", "[::1]", "127.0.0.1:1"])
-def test_the_own_names_are_answered(control: Control, host: str) -> None:
-    assert asked_as(control, host=host) == 200
+def test_the_own_names_are_answered(looked_at: Control, host: str) -> None:
+    assert asked_as(looked_at, host=host) == 200
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_the_own_names_are_answered(control: Control, host: str) -> None:
         "[::1",
     ],
 )
-def test_another_host_is_refused(control: Control, host: str) -> None:
+def test_another_host_is_refused(looked_at: Control, host: str) -> None:
     """A DNS name of an attacker may be made to lead to this machine."""
-    assert asked_as(control, host=host) == 403
+    assert asked_as(looked_at, host=host) == 403
 
 
-def test_two_hosts_are_refused(control: Control) -> None:
-    with closing(http.client.HTTPConnection(control.host, control.port, timeout=10)) as connection:
+def test_two_hosts_are_refused(looked_at: Control) -> None:
+    with closing(http.client.HTTPConnection(looked_at.host, looked_at.port, timeout=10)) as connection:
         connection.putrequest("GET", "/groups", skip_host=True)
         connection.putheader("Host", "localhost")
         connection.putheader("Host", "evil.example")
@@ -56,26 +56,26 @@ def test_two_hosts_are_refused(control: Control) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/openapi.json", "/groups", "/unknown"])
-def test_every_path_checks_the_host(control: Control, path: str) -> None:
-    assert control.get(path, {"host": "evil.example"}).status == 403
+def test_every_path_checks_the_host(looked_at: Control, path: str) -> None:
+    assert looked_at.get(path, {"host": "evil.example"}).status == 403
 
 
-def test_pages_of_other_origins_are_refused(control: Control) -> None:
-    own = f"127.0.0.1:{control.port}"
-    assert asked_as(control, host=own, origin=f"http://{own}") == 200
+def test_pages_of_other_origins_are_refused(looked_at: Control) -> None:
+    own = f"127.0.0.1:{looked_at.port}"
+    assert asked_as(looked_at, host=own, origin=f"http://{own}") == 200
     for origin in (
         "http://evil.example",
         "null",
         "http://127.0.0.1:1",
-        f"http://localhost:{control.port}",
+        f"http://localhost:{looked_at.port}",
         f"file://{own}",
         "http://[",
         "",
     ):
-        assert asked_as(control, host=own, origin=origin) == 403, origin
-    assert asked_as(control, sec_fetch_site="cross-site") == 403
-    assert asked_as(control, sec_fetch_site="same-site") == 403
-    assert asked_as(control, sec_fetch_site="same-origin") == 200
+        assert asked_as(looked_at, host=own, origin=origin) == 403, origin
+    assert asked_as(looked_at, sec_fetch_site="cross-site") == 403
+    assert asked_as(looked_at, sec_fetch_site="same-site") == 403
+    assert asked_as(looked_at, sec_fetch_site="same-origin") == 200
 
 
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""])
@@ -95,10 +95,10 @@ def test_the_opener_policy_is_for_origins_that_browsers_trust(host: str, *, is_t
     assert is_trustworthy({**scope, "scheme": "https"})
 
 
-def test_nothing_is_allowed_to_other_origins(control: Control) -> None:
-    answer = control.send("OPTIONS", "/topic/create", headers={"access-control-request-method": "POST"})
+def test_nothing_is_allowed_to_other_origins(looked_at: Control) -> None:
+    answer = looked_at.send("OPTIONS", "/topic/create", headers={"access-looked_at-request-method": "POST"})
     assert answer.status == 405
-    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert not [name for name in answer.headers if name.startswith("access-looked_at")]
 
 
 def test_a_token_is_required_once_it_is_set(start_control: StartControl) -> None:
@@ -153,8 +153,8 @@ def test_a_body_is_bounded(control: Control) -> None:
     "body",
     [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"topic": "\xff"}', b'{"topic":"\\ud800"}', b"{}x", b'{"topic":1}'],
 )
-def test_a_body_that_is_not_the_input_is_invalid(control: Control, body: bytes) -> None:
-    answer = control.send("POST", "/topic/delete", body, {"content-type": "application/json; charset=utf-8"})
+def test_a_body_that_is_not_the_input_is_invalid(looked_at: Control, body: bytes) -> None:
+    answer = looked_at.send("POST", "/topic/delete", body, {"content-type": "application/json; charset=utf-8"})
     assert (answer.status, bool(answer.error)) == (422, True)
 
 
@@ -178,16 +178,16 @@ def test_an_empty_body_is_an_empty_object(control: Control) -> None:
         "member=x",
     ],
 )
-def test_a_query_that_is_not_the_input_is_invalid(control: Control, query: str) -> None:
-    answer = control.get(f"/group/wait-stable?{query}")
+def test_a_query_that_is_not_the_input_is_invalid(looked_at: Control, query: str) -> None:
+    answer = looked_at.get(f"/group/wait-stable?{query}")
     assert (answer.status, bool(answer.error)) == (422, True)
 
 
-def test_a_wrong_field_is_named_first(control: Control) -> None:
+def test_a_wrong_field_is_named_first(looked_at: Control) -> None:
     said = [
-        control.post("/group/expire", group="billing", member=7).error,
-        control.get("/group/wait-stable", group="billing", members="two").error,
-        control.post("/group/forget-offsets", group="g", partitions=[{"topic": "t", "partition": -1}]).error,
+        looked_at.post("/group/expire", group="billing", member=7).error,
+        looked_at.get("/group/wait-stable", group="billing", members="two").error,
+        looked_at.post("/group/forget-offsets", group="g", partitions=[{"topic": "t", "partition": -1}]).error,
     ]
     assert said == [
         "invalid member: expected str, got int",
@@ -196,8 +196,8 @@ def test_a_wrong_field_is_named_first(control: Control) -> None:
     ]
 
 
-def test_an_act_takes_no_query(control: Control) -> None:
-    answer = control.send("POST", "/emulator/kill?x=1", b"{}", {"content-type": "application/json"})
+def test_an_act_takes_no_query(looked_at: Control) -> None:
+    answer = looked_at.send("POST", "/emulator/kill?x=1", b"{}", {"content-type": "application/json"})
     assert answer.status == 422
 
 
@@ -254,8 +254,8 @@ def test_an_error_of_regroup_is_one_sentence_without_details(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_an_unknown_path_is_not_found(control: Control) -> None:
-    answer = control.get("/group/billing")
+def test_an_unknown_path_is_not_found(looked_at: Control) -> None:
+    answer = looked_at.get("/group/billing")
     assert (answer.status, answer.error) == (404, "there is no path '/group/billing'; /openapi.json lists them")
 
 
@@ -263,8 +263,8 @@ def test_an_unknown_path_is_not_found(control: Control) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/page.js", "/page.css"])
-def test_the_page_loads_nothing_from_elsewhere(control: Control, path: str) -> None:
-    answer = control.get(path)
+def test_the_page_loads_nothing_from_elsewhere(looked_at: Control, path: str) -> None:
+    answer = looked_at.get(path)
     assert answer.status == 200
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -272,10 +272,10 @@ def test_the_page_loads_nothing_from_elsewhere(control: Control, path: str) -> N
     assert b"https://" not in answer.body
 
 
-def test_the_page_makes_no_markup_of_texts(control: Control) -> None:
-    script = control.get("/page.js").body.decode()
+def test_the_page_makes_no_markup_of_texts(looked_at: Control) -> None:
+    script = looked_at.get("/page.js").body.decode()
     for risky in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "DOMParser"):
         assert risky not in script
-    page = control.get("/").body.decode()
+    page = looked_at.get("/").body.decode()
     assert "<script>" not in page
     assert " style=" not in page

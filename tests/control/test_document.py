@@ -152,21 +152,21 @@ def test_the_example_is_what_the_endpoint_takes(endpoint: ControlEndpoint) -> No
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.path)
-def test_an_unknown_field_is_refused_in_the_documented_way(control: Control, endpoint: ControlEndpoint) -> None:
-    answer = send(control, endpoint, {**endpoint.example, "unknown_field": 1})
+def test_an_unknown_field_is_refused_in_the_documented_way(looked_at: Control, endpoint: ControlEndpoint) -> None:
+    answer = send(looked_at, endpoint, {**endpoint.example, "unknown_field": 1})
     assert (answer.status, "unknown_field" in answer.error) == (422, True)
     validate(answer.json, schema_of(OPERATIONS[endpoint.path, endpoint.method.lower()], 422))
 
 
 @pytest.mark.parametrize("endpoint", [each for each in ENDPOINTS if each.method == "POST"], ids=lambda each: each.path)
-def test_an_act_is_refused_as_a_get(control: Control, endpoint: ControlEndpoint) -> None:
-    answer = control.get(endpoint.path)
+def test_an_act_is_refused_as_a_get(looked_at: Control, endpoint: ControlEndpoint) -> None:
+    answer = looked_at.get(endpoint.path)
     assert (answer.status, answer.error) == (405, f"{endpoint.path} takes POST, not GET")
     assert answer.headers["allow"] == "POST"
 
 
-def test_the_served_document_is_this_one(control: Control) -> None:
-    answer = control.get("/openapi.json")
+def test_the_served_document_is_this_one(looked_at: Control) -> None:
+    answer = looked_at.get("/openapi.json")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json == DOCUMENT
 

@@ -23,7 +23,9 @@ def test_a_group_is_shown_with_members_partitions_offsets_and_lag(kafka: Emulato
         ("second", [{"topic": "orders", "partition": 1}], False),
     ]
     assert control.look("/group/committed", group="billing") == shown["offsets"]
-    assert control.look("/groups") == [{"group": "billing", "state": "Stable", "generation": 2, "members": 2}]
+    assert control.look("/groups") == [
+        {"group": "billing", "kind": "classic", "state": "Stable", "generation": 2, "members": 2}
+    ]
     assert {each["member_id"]: each["group"] for each in control.look("/members")} == dict.fromkeys(
         [first.member_id, second.member_id], "billing"
     )

@@ -8,7 +8,7 @@ import pytest
 from regroup.testing import Emulator
 from tests.browser import opened_page
 from tests.control.conftest import Control
-from tests.control.live_page import SAME_HISTORY, add, address, hands, wait_for_event
+from tests.control.live_page import SAME_HISTORY, add, address, hands, open_with_members, wait_for_event
 from tests.testing.conftest import stable_pair
 
 SESSION_OF_BEN_RUNS_DOWN = """() => runningClocks(stage).some(({ kind, member, at }) =>
@@ -68,9 +68,7 @@ def press_until(page: Any, name: str) -> None:
 def test_each_act_does_what_its_button_says(kafka: Emulator, port: Control) -> None:
     group = kafka.group("classroom")
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", "ben", session_s="30")
-        group.wait_until_stable(members=2)
+        open_with_members(page, kafka, port, "anna", "ben")
         page.get_by_label("Partitions", exact=True).fill("4")
         page.get_by_role("button", name="Create or extend").click()
         group.wait_until(lambda now: sum(len(each.partitions) for each in now.members) == 4)
@@ -97,10 +95,7 @@ def test_each_act_does_what_its_button_says(kafka: Emulator, port: Control) -> N
 def test_each_act_is_seen_in_the_pictures(kafka: Emulator, port: Control) -> None:
     group = kafka.group("classroom")
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", "ben", session_s="5")
-        group.wait_until_stable(members=2)
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna", "ben", session_s="5")
         rows = page.locator(".twin:visible").first.get_by_role("row")
         owners = page.locator(".twin:visible").last.get_by_role("row")
         page.get_by_label("Partitions", exact=True).fill("4")
@@ -141,10 +136,7 @@ HELD_BAR = """() => {
 @pytest.mark.slow
 def test_a_syncgroup_that_a_rule_holds_is_a_bar_that_reaches_the_present(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", session_s="30")
-        kafka.group("classroom").wait_until_stable(members=1)
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna")
         page.get_by_role("button", name="Hold next SyncGroup: anna").click()
         page.get_by_role("button", name="Release SyncGroup: anna").wait_for()
         page.get_by_label("Partitions", exact=True).fill("4")
@@ -165,10 +157,7 @@ def test_a_syncgroup_that_a_rule_holds_is_a_bar_that_reaches_the_present(kafka: 
 @pytest.mark.slow
 def test_a_held_syncgroup_ends_with_its_client(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", session_s="30")
-        kafka.group("classroom").wait_until_stable(members=1)
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna")
         page.get_by_role("button", name="Hold next SyncGroup: anna").click()
         page.get_by_text("The next SyncGroup of anna will be held.").wait_for()
         page.get_by_label("Partitions", exact=True).fill("4")

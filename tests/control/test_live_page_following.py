@@ -1,11 +1,11 @@
-"""The live page in a browser: it follows time, groups and brokers, and a history that begins anew."""
+"""The live page in a browser: it follows time, groups and brokers, and a history that starts again."""
 
 import pytest
 
 from regroup.testing import Emulator
 from tests.browser import opened_page
 from tests.control.conftest import Control
-from tests.control.live_page import SAME_HISTORY, add, address, hands, wait_for_event
+from tests.control.live_page import SAME_HISTORY, add, address, hands, open_with_members, wait_for_event
 from tests.control.test_simulated import until
 from tests.testing.conftest import stable_pair
 
@@ -47,9 +47,7 @@ def test_clocks_run_down_at_the_end_of_a_history(kafka: Emulator, port: Control)
 @pytest.mark.slow
 def test_a_member_of_another_group_comes_with_a_way_there(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", session_s="30")
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna")
         add(page, "ben", group="others", session_s="30")
         page.get_by_text("ben was added to group others.").wait_for()
         page.get_by_role("button", name="Show group others").click()
@@ -61,10 +59,7 @@ def test_a_member_of_another_group_comes_with_a_way_there(kafka: Emulator, port:
 @pytest.mark.slow
 def test_a_page_without_any_broker_does_not_say_stable_alone(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", session_s="30")
-        kafka.group("classroom").wait_until_stable(members=1)
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna")
         assert page.locator("#brokers").inner_text() == ""
         page.locator(".facts").get_by_text("Stable", exact=True).wait_for()
         for broker in (1, 0):
@@ -89,10 +84,7 @@ SEEN_LATER = """() => {
 @pytest.mark.slow
 def test_a_session_on_the_page_ends_when_the_coordinator_says_so(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", session_s="30")
-        kafka.group("classroom").wait_until_stable(members=1)
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna")
         page.get_by_role("tab", name="Clocks").click()
         page.wait_for_function("() => stage.sessionEnds?.size && runningClocks(stage).length")
         assert page.evaluate(SEEN_LATER) == 5_000
@@ -102,10 +94,7 @@ def test_a_session_on_the_page_ends_when_the_coordinator_says_so(kafka: Emulator
 @pytest.mark.slow
 def test_the_page_goes_on_after_the_brokers_were_killed(kafka: Emulator, port: Control) -> None:
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", session_s="30")
-        kafka.group("classroom").wait_until_stable(members=1)
-        wait_for_event(page, "assignment-committed")
+        open_with_members(page, kafka, port, "anna")
         port.act("/emulator/kill")
         page.get_by_text("The brokers are down.").wait_for()
         port.act("/emulator/restart")
@@ -120,9 +109,7 @@ def test_a_history_that_begins_anew_is_shown_from_there_on(
 ) -> None:
     monkeypatch.setattr("regroup.classroom.live.following.MAX_EVENTS", 15)
     with opened_page() as page:
-        page.goto(address(port))
-        add(page, "anna", "ben", session_s="30")
-        kafka.group("classroom").wait_until_stable(members=2)
+        open_with_members(page, kafka, port, "anna", "ben")
         for count in (3, 4, 5):
             port.act("/simulated-member/add", group="classroom", topics=["orders"])
             kafka.group("classroom").wait_until_stable(members=count)

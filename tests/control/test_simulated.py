@@ -153,6 +153,26 @@ def test_a_member_reads_records_and_commits(control: Control) -> None:
     assert control.look("/group/committed", group="billing")[0]["offset"] == 5
 
 
+def test_a_member_of_the_consumer_protocol_is_paused_and_leaves_and_a_second_one_speaks_what_its_group_does(
+    control: Control,
+) -> None:
+    control.act("/simulated-member/add", group="billing", topics=["orders"], client_id="anna", protocol="consumer")
+    until(lambda: len(shown(control, "anna")["partitions"]) == 2)
+    control.act("/simulated-member/add", group="billing", topics=["orders"], client_id="ben")
+    assert shown(control, "ben")["protocol"] == "consumer"
+    until(lambda: len(control.look("/group", group="billing")["members"]) == 2)
+    group = control.look("/group", group="billing")
+    assert (group["kind"], group["generation"] - group["assignment_epoch"] in (0, 1)) == ("consumer", True)
+    assert {each["reconciliation"] for each in group["members"]} <= {"stable", "unreleased-partitions"}
+    assert [each["revoking"] for each in group["members"]] == [[], []], "anna has not sent a heartbeat since ben joined"
+    control.act("/simulated-member/pause", client="anna")
+    control.act("/simulated-member/resume", client="anna")
+    assert control.post("/simulated-member/fault", client="anna", fault="never-sync").status == 409
+    control.act("/simulated-member/leave", client="anna")
+    until(lambda: shown(control, "anna")["condition"] == "left")
+    until(lambda: len(control.look("/group", group="billing")["members"]) == 1)
+
+
 def test_members_follow_a_broker_that_stops_and_brokers_that_are_killed(control: Control) -> None:
     add(control, "anna", "ben", session_timeout_ms=30_000)
     control.act("/broker/stop", broker=control.look("/coordinator", group="billing")["broker"])

@@ -10,7 +10,7 @@ from regroup.classroom.languages import Language
 
 
 class Translations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text in English and in Chinese. A lesson of one's own may have one of them only."""
+    """A text in English and in Chinese. A text in a lesson that users write themselves may have one of the two only."""
 
     en: str = ""
     zh: str = ""
@@ -30,9 +30,10 @@ _NAME_IN_TEXT: Final = re.compile(r"\{([a-z][a-z0-9 ]*)\}")
 
 
 def in_language(text: LessonText, language: Language) -> str:
-    """The text in this language, or else in the other one, with one line for each paragraph.
+    """The text in this language, or in the other one if it lacks this one. Each returned paragraph is one line.
 
-    Paragraphs are separated by an empty line. One that begins with a blank or `- ` keeps its lines.
+    In the lesson's file a paragraph may have several lines, and ends at an empty line. Its lines are joined; only a
+    paragraph that begins with a blank or `- ` (code, lists) keeps them.
     """
     if isinstance(text, str):
         chosen = text
@@ -43,25 +44,28 @@ def in_language(text: LessonText, language: Language) -> str:
 
 
 def _joined(paragraph: str) -> str:
-    """The lines of a paragraph as one: between Chinese characters, and beside Chinese punctuation, without a blank."""
+    """The lines of a paragraph joined to one line, except if the paragraph begins with a blank or `- `.
+
+    A line break becomes a blank; between Chinese characters and beside Chinese punctuation it is removed.
+    """
     if paragraph.startswith((" ", "- ")):
         return paragraph.rstrip()
     return _NO_BLANK.sub("", paragraph.strip()).replace("\n", " ")
 
 
 def languages_of(text: LessonText) -> tuple[Language, ...]:
-    """The languages in which a text is written; all of them for a plain one."""
+    """The languages in which a text is written; a plain text without `en` and `zh` counts as written in all of them."""
     if isinstance(text, str):
         return tuple(Language)
     return tuple(language for language in Language if getattr(text, language.value).strip())
 
 
 def names_in(text: LessonText) -> list[str]:
-    """The names that stand in braces in a text, in any of its languages: `{answer}`."""
+    """The names in braces in a text, in all its languages: `answer` for `The answer is {answer}.`"""
     texts = [text] if isinstance(text, str) else [text.en, text.zh]
     return [name for each in texts for name in _NAME_IN_TEXT.findall(each)]
 
 
 def filled_in(text: str, values: Mapping[str, str]) -> str:
-    """The text with `{name}` replaced by the value of that name; an unknown name stays as it is."""
+    """The text in which each `{name}` is replaced by `values[name]`; a name without a value stays as it is."""
     return _NAME_IN_TEXT.sub(lambda match: values.get(match[1], match[0]), text)

@@ -20,7 +20,7 @@ class Milliseconds(int):
 
 
 def convert_duration(kind: type[Any], value: object) -> Any:
-    """The hook of msgspec for `Milliseconds`. Raises ValueError for what is not a duration."""
+    """Convert a text such as `20s` to Milliseconds: the `dec_hook` of msgspec. Raises ValueError for other values."""
     if kind is not Milliseconds:
         raise NotImplementedError(f"{kind} is no type of a lesson")
     return Milliseconds(parse_duration_ms(str(value)))
@@ -33,11 +33,11 @@ class LessonPart(
     forbid_unknown_fields=True,
     rename=lambda name: name.strip("_").replace("_", " "),
 ):
-    """A mapping of a lesson's file, in which an unknown name is an error."""
+    """The base of all mappings in a lesson's file. A key that is no field of the mapping is an error."""
 
 
 class MomentSelector(LessonPart, frozen=True, kw_only=True):
-    """Names one moment of a run: the `number`th of those that fit everything that is given."""
+    """Selects one moment of a run: among the moments that match every given field, the one with this `number`."""
 
     moment: str
     """The type of an event (`member-removed`), or what members and the plan did; see `moments.py`."""
@@ -61,7 +61,7 @@ class MomentSelector(LessonPart, frozen=True, kw_only=True):
 
 
 class ExplainedMoment(MomentSelector, frozen=True, kw_only=True):
-    """A moment of the replay with a note."""
+    """A moment of the replay, and the note that stands beside it."""
 
     note: LessonText
     group: str = ""
@@ -69,7 +69,7 @@ class ExplainedMoment(MomentSelector, frozen=True, kw_only=True):
 
 
 class Measure(LessonPart, frozen=True, kw_only=True):
-    """Something that is counted or looked up in a run. Which fields a measure takes is in `measures.py`."""
+    """A value that is counted or looked up in a run. Which of the fields a measure takes is in `measures.py`."""
 
     measure: str
     member: str = ""
@@ -94,7 +94,10 @@ class Measure(LessonPart, frozen=True, kw_only=True):
 
 
 class RunCondition(Measure, frozen=True, kw_only=True):
-    """A measure and what it is compared with. Names and partitions are compared by their number with `at most`."""
+    """A measure of a run and the values with which it is compared.
+
+    With `at least` and `at most`, for a measure whose value is a set of names or partitions, its size is compared.
+    """
 
     is_: Any = None
     is_not: Any = None
@@ -109,13 +112,13 @@ class RunCondition(Measure, frozen=True, kw_only=True):
 
     @property
     def comparisons(self) -> dict[str, Any]:
-        """The comparisons that are given, by their names in the file."""
+        """The comparisons that the file gives, by their keys in the file, such as `at most`."""
         given = {"is": self.is_, "is not": self.is_not, "at least": self.at_least, "at most": self.at_most}
         return {name: value for name, value in given.items() if value is not None}
 
 
 class QuestionOption(LessonPart, frozen=True, kw_only=True):
-    """One answer to choose from. It is right if its condition holds in the run, or by itself."""
+    """One of the answers to choose from. Whether it is right is a condition on the run, or true or false."""
 
     says: LessonText
     right: bool | RunCondition = False
@@ -124,7 +127,7 @@ class QuestionOption(LessonPart, frozen=True, kw_only=True):
 
 
 class Question(LessonPart, frozen=True, kw_only=True):
-    """A question before the result is shown: with options to choose from, or with the value of a measure as answer."""
+    """The question asked before the run is shown: with options to choose from, or about the value of a measure."""
 
     ask: LessonText
     options: tuple[QuestionOption, ...] = ()
@@ -142,7 +145,7 @@ class Question(LessonPart, frozen=True, kw_only=True):
 
 
 class Setting(LessonPart, frozen=True, kw_only=True):
-    """Something that the learner chooses in a task."""
+    """A value that the learner chooses in a task, such as a timeout, with its limits or choices."""
 
     type: str
     """`duration`, `number`, or `choice`."""
@@ -155,14 +158,17 @@ class Setting(LessonPart, frozen=True, kw_only=True):
 
 
 class AssignorTask(LessonPart, frozen=True, kw_only=True):
-    """The learner writes an assignor. Its name in the task's scenario is `mine`."""
+    """A task in which the learner writes an assignor, which the scenario of the task names `mine`."""
 
     properties: tuple[str, ...]
     """What it must do in every case: names of `PROPERTIES` in `assignor_task.py`."""
 
 
 class Task(LessonPart, frozen=True, kw_only=True):
-    """What the learner does: choose settings, or write an assignor. The lab runs it, and conditions decide."""
+    """The task of a lesson: the learner chooses settings or writes an assignor, which the lab runs in a scenario.
+
+    The task is solved if all conditions hold in that run.
+    """
 
     ask: LessonText
     settings: Mapping[str, Setting] = {}
@@ -216,7 +222,7 @@ class LessonFile(LessonPart, frozen=True, kw_only=True):
 
 
 class Lesson(msgspec.Struct, frozen=True, kw_only=True):
-    """A lesson that was read: the file's parts, the plan of its scenario, and the lines of the file."""
+    """A lesson as read from its file: the file's parts, the plan of its scenario, and the line of each part."""
 
     parts: LessonFile
     plan: SimulationPlan

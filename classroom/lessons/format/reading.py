@@ -26,11 +26,11 @@ _ERROR_PATH: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$(.*)`)?")
 
 
 class InvalidLesson(ValueError):
-    """A file that is not a lesson. The message names the line and the field, and says what to write."""
+    """Raised for a file that is no valid lesson. The message has the line, the field, and what to write there."""
 
 
 class LessonLoader(UniqueKeyLoader):
-    """Reads YAML without anchors, with which a small file could become a very large value."""
+    """A YAML loader that refuses anchors, with which a small file could become a very large value."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -55,7 +55,10 @@ def read_lesson(text: str) -> Lesson:
 
 
 def at_line(lines: Mapping[str, int], path: str, problem: str) -> str:
-    """`line 12, question.unit: …`; the line of the nearest part that is in the file."""
+    """A problem with its line and path before it: `line 12, question.unit: …`.
+
+    `lines` has the line of each path in the file; if it lacks `path`, that of the nearest enclosing part is given.
+    """
     nearest = path
     while nearest and nearest not in lines:
         nearest = re.sub(r"(\.[^.\[\]]+|\[[^\]]*\]|^[^.\[\]]+)$", "", nearest)
@@ -84,7 +87,7 @@ def _load(text: str) -> tuple[yaml.Node, object]:
 
 
 def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
-    """The line of every part by its path."""
+    """Yield the path of every part below `node`, such as `task.settings.timeout`, with its line."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = f"{path}.{key.value}" if path else str(key.value)
@@ -98,7 +101,10 @@ def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
 
 
 def _without_quotes(node: yaml.Node, path: str) -> Iterator[tuple[int, str, str]]:
-    """The keys that YAML reads as true or false, and the choices that it reads as anything but text, by their lines."""
+    """Yield the words that need quotes, each with its line and path.
+
+    These are keys that YAML reads as true or false (`no`), and choices that it reads as anything but text.
+    """
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = f"{path}.{key.value}" if path else str(key.value)
@@ -140,7 +146,10 @@ def _readable(problem: str) -> str:
 def _read_scenario(
     parts: LessonFile, text: str, node: yaml.Node, lines: Mapping[str, int]
 ) -> tuple[SimulationPlan, Mapping[str, Any]]:
-    """The plan, and the scenario as plain values. A mistake is reported with its line in the lesson's file."""
+    """The plan of the lesson's scenario, and the scenario as plain values.
+
+    Raises InvalidScenario or InvalidLesson; the line in the message is that in the lesson's file.
+    """
     if isinstance(parts.scenario, str):
         try:
             source = scenario_text(parts.scenario)
@@ -158,7 +167,7 @@ def _read_scenario(
 
 
 def _at_its_lines(text: str, node: yaml.Node) -> str:
-    """The text of a part alone, at the same lines as in the file."""
+    """The text of one part of the file, with empty lines before it, so that its line numbers are those in the file."""
     start, end = node.start_mark, node.end_mark
     part = " " * start.column + text[start.index : end.index]
     return "\n" * start.line + dedent(part)

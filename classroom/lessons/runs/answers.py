@@ -13,7 +13,7 @@ from regroup.server.explanation.sentences import duration_text
 
 
 class AnswerKind(Enum):
-    """What an answer is, and how it is written."""
+    """The kinds of answers, such as numbers, durations and names, which differ in how they are written."""
 
     NUMBER = "number"
     DURATION = "duration"
@@ -28,14 +28,14 @@ AnswerValue: TypeAlias = float | frozenset[str] | frozenset[TopicPartition] | st
 
 
 class Known(NamedTuple):
-    """The names that an answer may use."""
+    """The names of members and of topics that an answer may contain."""
 
     members: tuple[str, ...]
     topics: tuple[str, ...]
 
 
 class UnreadableAnswer(ValueError):
-    """An answer that cannot be read; `expected` is the kind that was asked for."""
+    """Raised for an answer that cannot be parsed; `expected` is the kind of answer that the question needs."""
 
     def __init__(self, kind: AnswerKind, detail: str = "") -> None:
         super().__init__(f"not a {kind.value}: {detail}")
@@ -64,7 +64,7 @@ MAX_DURATION_MS: Final = 500 * 3_600_000
 
 
 def parse_answer(kind: AnswerKind, text: str, known: Known) -> AnswerValue:
-    """The value in a learner's words. Raises UnreadableAnswer."""
+    """Parse an answer as a learner types it to a value of this kind. Raises UnreadableAnswer."""
     text = text.strip()
     if len(text) > MAX_ANSWER_LENGTH:
         raise UnreadableAnswer(kind, f"{text[:20]}…")
@@ -100,7 +100,7 @@ def read_value(kind: AnswerKind, value: Any, known: Known) -> AnswerValue:
 
 
 def _parse_number(text: str) -> float:
-    """A number, and perhaps what it counts: `7`, `7 partitions`. A second number is no unit."""
+    """Parse a number that may have a unit behind it: `7`, `7 partitions`. A text with two numbers is refused."""
     match = _NUMBER.fullmatch(text)
     if match is None or abs(float(match[1])) > MAX_NUMBER or any(each.isdigit() for each in match[2]):
         raise UnreadableAnswer(AnswerKind.NUMBER, text)
@@ -156,14 +156,14 @@ def _parse_partitions(text: str, known: Known) -> frozenset[TopicPartition]:
 
 
 def number_of(value: AnswerValue) -> float:
-    """A number as it is; of names and partitions how many there are."""
+    """The value itself if it is a number; the count of names or partitions if it is a set of them."""
     if isinstance(value, frozenset):
         return len(value)
     return value if isinstance(value, float | int) else 0.0
 
 
 def answer_text(kind: AnswerKind, value: AnswerValue, language: Language) -> str:
-    """A value for people: `20 s`, `anna, ben`, `orders 0-2`."""
+    """A value as text to show to a learner: `20 s`, `anna, ben`, `orders 0-2`."""
     none = "none" if language is Language.ENGLISH else "无"
     match value:
         case str():
@@ -179,7 +179,7 @@ def answer_text(kind: AnswerKind, value: AnswerValue, language: Language) -> str
 
 
 def rounded(kind: AnswerKind, value: AnswerValue) -> AnswerValue:
-    """A time of a second or more to a tenth of a second, for texts; everything else as it is."""
+    """A value as lesson texts show it: durations from a second on are rounded to a tenth of a second, others stay."""
     if kind is AnswerKind.DURATION and isinstance(value, float) and value >= 1_000:
         return float(round(value / 100) * 100)
     return value

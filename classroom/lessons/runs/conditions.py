@@ -41,7 +41,10 @@ def condition_holds(run: LessonRun, condition: RunCondition) -> bool:
 
 
 def check_condition(run: LessonRun, condition: RunCondition, language: Language) -> ConditionResult:
-    """Check a condition, and say what was found. One without a value does not hold."""
+    """Whether a condition holds in a run, with a sentence about the value that was found.
+
+    It does not hold if its measure has no value in this run.
+    """
     try:
         value = measure_value(run, condition)
     except CannotMeasure:
@@ -68,12 +71,12 @@ def _compares(run: LessonRun, kind: AnswerKind, value: AnswerValue, name: str, g
 
 
 def _limit_kind(kind: AnswerKind) -> AnswerKind:
-    """Names and partitions are compared with a limit by their number."""
+    """How the limit in `at least` and `at most` is written: as a number, for a measure of names or partitions too."""
     return AnswerKind.NUMBER if kind in (AnswerKind.NAMES, AnswerKind.PARTITIONS) else kind
 
 
 def condition_problems(condition: RunCondition, plan: SimulationPlan) -> Iterator[str]:
-    """What is wrong with a condition, whatever the run is."""
+    """Yield what is wrong with a condition itself, such as an unknown field; it needs no run."""
     problems = list(measure_problems(condition, plan))
     yield from problems
     if problems:
@@ -147,7 +150,7 @@ MEASURE_WORDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def measure_text(measure: Measure, language: Language) -> str:
-    """A measure as a phrase: `rebalances from +20 s on`."""
+    """A measure in words, for sentences about a condition: `rebalances from +20 s on`."""
     words = MEASURE_WORDS[measure.measure][0 if language is Language.ENGLISH else 1]
     phrase = words.format(
         of=selector_text(measure.of).removeprefix("moment: ") if measure.of else "",
@@ -175,7 +178,7 @@ def _when(measure: Measure, language: Language) -> str:
 
 
 def _sentence(condition: RunCondition, found: str, language: Language) -> str:
-    """`rebalances from +20 s on: 2; required: at most 0`"""
+    """What was found and what the condition requires: `rebalances from +20 s on: 2; required: at most 0`."""
     words = COMPARISON_WORDS[language]
     wanted = [
         f"{words[name]} {_given_text(measure_kind(condition), given)}" for name, given in condition.comparisons.items()

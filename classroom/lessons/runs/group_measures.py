@@ -11,7 +11,7 @@ from regroup.classroom.timeline import TimelineMoment
 
 
 def _state_at(run: LessonRun, measure: Measure) -> TimelineMoment | None:
-    """The last event of the group up to the time that a measure names."""
+    """The group's last event at or before the time in the measure's field `at`; None if there is none."""
     at_ms = run.ended_ms if measure.at is None else measure.at
     earlier = [moment for moment in run.timeline.moments if run.since_start_ms(moment.at_ms) <= at_ms]
     return earlier[-1] if earlier else None

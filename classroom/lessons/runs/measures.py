@@ -36,12 +36,12 @@ def measure_value(run: LessonRun, measure: Measure) -> AnswerValue:
 
 
 def measure_kind(measure: Measure) -> AnswerKind:
-    """The kind of a measure's value."""
+    """Of which kind the value of a measure is, such as a number or a duration."""
     return MEASURES[measure.measure].kind
 
 
 def measure_problems(measure: Measure, plan: SimulationPlan) -> Iterator[str]:
-    """What is wrong with a measure, whatever the run is."""
+    """Yield what is wrong with a measure itself, such as an unknown name; it needs no run."""
     kind = MEASURES.get(measure.measure)
     if kind is None:
         nearest = get_close_matches(measure.measure, MEASURES, n=1)

@@ -29,17 +29,20 @@ class MeasureKind(NamedTuple):
 
 
 def known_names(plan: SimulationPlan) -> Known:
-    """The names that answers about a run of this plan may use."""
+    """The names of members and topics that an answer about a run of this plan may contain."""
     return Known(tuple(plan.members), tuple(plan.topics))
 
 
 def window(run: LessonRun, measure: Measure) -> tuple[int, int]:
-    """The time that a measure is about, in milliseconds since the start: the whole run unless it says so."""
+    """The begin and the end of the time that a measure covers, in milliseconds since the start of the run.
+
+    Without `from` it begins with the run, and without `until` it ends with it.
+    """
     return measure.from_ or 0, run.ended_ms if measure.until is None else measure.until
 
 
 def moments_in(run: LessonRun, measure: Measure, event_type: str) -> Iterator[TimelineMoment]:
-    """The events of a type in the time that a measure is about."""
+    """Yield the group's events of this type within the time that a measure covers."""
     first, last = window(run, measure)
     for moment in run.timeline.moments:
         if moment.type == event_type and first <= run.since_start_ms(moment.at_ms) <= last:
@@ -47,7 +50,7 @@ def moments_in(run: LessonRun, measure: Measure, event_type: str) -> Iterator[Ti
 
 
 def time_named(run: LessonRun, measure: Measure) -> int:
-    """The time that a measure names, in milliseconds since the start; the end of the run if it names none."""
+    """The time in a measure's field `at`, in milliseconds since the run's start; without `at` the end of the run."""
     return run.ended_ms if measure.at is None else measure.at
 
 

@@ -47,7 +47,7 @@ OTHER_MOMENTS: Final = {
 
 
 class RunMoment(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened in a run."""
+    """Something that happened in a run: an event of the group, or one of `OTHER_MOMENTS`, such as a refused request."""
 
     index: int = 0
     """Its place among the moments of the run."""
@@ -77,7 +77,7 @@ def moment_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def run_moments(run: LessonRun) -> tuple[RunMoment, ...]:
-    """All moments of a run."""
+    """All moments of a run in order of time: events of the group, steps of the scenario, refused requests and so on."""
     events = {moment.event_number: moment for moment in run.timeline.moments}
     found = [_moment_of(run, at_ms, item, events) for at_ms, item in run.entries]
     # The lab notes an event when it is durable, which is a little later than its time.
@@ -92,7 +92,10 @@ def run_moments(run: LessonRun) -> tuple[RunMoment, ...]:
 
 
 def _moment_of(run: LessonRun, at_ms: int, item: object, events: dict[int, TimelineMoment]) -> RunMoment | None:
-    """What an entry of the lab's timeline says, without its place among the others; None for one that is no moment."""
+    """Convert an entry of the lab's timeline to a moment, still without index, generation and position.
+
+    None for an entry that is about another group, or that lessons cannot name.
+    """
     group = run.timeline.group_id
     match item:
         case NewRecord() if item.group == group and item.event_number in events:
@@ -139,7 +142,7 @@ def member_of(moment: TimelineMoment) -> str | None:
 
 
 def matching_moments(run: LessonRun, selector: MomentSelector) -> list[RunMoment]:
-    """All moments that fit, whatever the selector's number is."""
+    """All moments of the run that fit the selector, without regard to the selector's `number`."""
     return [moment for moment in run_moments(run) if _fits(moment, selector)]
 
 
@@ -156,14 +159,14 @@ def _fits(moment: RunMoment, selector: MomentSelector) -> bool:
 
 
 def find_moment(run: LessonRun, selector: MomentSelector) -> RunMoment | None:
-    """The moment that a selector names; None if there are not so many."""
+    """The moment that a selector names; None if fewer moments fit than the selector's `number`."""
     found = matching_moments(run, selector)
     place = selector.number - 1 if selector.number > 0 else len(found) + selector.number
     return found[place] if 0 <= place < len(found) else None
 
 
 def find_explained(run: LessonRun, explained: ExplainedMoment) -> RunMoment | None:
-    """The moment that a note is about, in the group that is shown or in the one beside it."""
+    """The moment to which a note of the lesson belongs, in the group that is shown or in the lesson's second group."""
     return find_moment(run.of_group(explained.group) if explained.group else run, explained)
 
 
@@ -179,7 +182,7 @@ def selector_text(selector: MomentSelector) -> str:
 
 
 def selector_problems(selector: MomentSelector, members: tuple[str, ...]) -> Iterator[str]:
-    """What is wrong with a selector, whatever the run is."""
+    """Yield what is wrong with a selector itself, such as an unknown name; it needs no run."""
     if selector.moment not in moment_names():
         nearest = get_close_matches(selector.moment, moment_names(), n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(moment_names())}"

@@ -71,7 +71,10 @@ def _kept(run: LessonRun, measure: Measure) -> frozenset[TopicPartition]:
 
 
 def _gaps_ms(run: LessonRun, measure: Measure) -> Iterator[list[int]]:
-    """The lengths of the times without an owner, of each partition, within the window; since its first owner."""
+    """Yield, for each partition of the measure, the lengths of its times without an owner, in milliseconds.
+
+    They are cut to the time that the measure covers, and count from the partition's first owner on.
+    """
     first, last = (run.epoch_ms(each) for each in window(run, measure))
     chosen = partitions_named(run.plan, measure)
     for partition, spans in run.timeline.ownership.items():

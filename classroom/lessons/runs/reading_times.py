@@ -40,7 +40,10 @@ class _Reader(NamedTuple):
 
 
 def reading_times(run: LessonRun) -> Iterator[ReadingTime]:
-    """For each partition the times during which its readers did not change, since its first reader."""
+    """Yield the reading times of every partition: a new one begins whenever the members that read it change.
+
+    The first of a partition begins with its first reader.
+    """
     readers: dict[str, _Reader] = {}
     present: dict[TopicPartition, tuple[int, frozenset[str]]] = {}
     for at_ms, item in run.entries:

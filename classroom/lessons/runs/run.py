@@ -48,11 +48,11 @@ ONE_RUN: Final = Lock()
 
 
 class RunRefused(ValueError):
-    """A scenario that would take too long, or that ended without anything to show."""
+    """Raised for a scenario that would take too long, or whose run has no event of the group that is to be shown."""
 
 
 class LessonRun:
-    """One run of the lab, seen as the history of one group."""
+    """One run of a scenario in the lab, with the history of the one group that a lesson shows."""
 
     def __init__(self, plan: SimulationPlan, outcome: RunOutcome, observed: Timeline, timeline: GroupTimeline) -> None:
         self.plan, self.outcome, self.timeline = plan, outcome, timeline
@@ -69,15 +69,15 @@ class LessonRun:
         return self._of_groups[group]
 
     def name_of(self, member_id: MemberId | None) -> str:
-        """The member's name in the scenario; empty for none."""
+        """The member's name in the scenario; the id itself if the scenario has no such member, and empty for None."""
         return self._names.get(member_id, member_id) if member_id else ""
 
     def since_start_ms(self, at_ms: int) -> int:
-        """Milliseconds since the run began, of a time in epoch milliseconds."""
+        """Convert epoch milliseconds to milliseconds since the start of the run."""
         return at_ms - START_MS
 
     def epoch_ms(self, since_start_ms: int) -> int:
-        """The time in epoch milliseconds, of one since the run began."""
+        """Convert milliseconds since the start of the run to epoch milliseconds."""
         return START_MS + since_start_ms
 
     @cached_property
@@ -87,9 +87,10 @@ class LessonRun:
 
 
 def run_scenario(plan: SimulationPlan, group: str, *, bug: str = "", assignor: Assignor | None = None) -> LessonRun:
-    """Play a plan, with a planted bug if one is named; members can use `assignor` by its name.
+    """Simulate the plan of a scenario, and return the run with the history of this group.
 
-    Raises RunRefused for a plan that is out of bounds, or takes longer than a run may.
+    `bug` is the name of a planted bug, empty for none. Members whose configuration names `assignor` can use it. Raises
+    RunRefused for a plan that exceeds a bound, or that takes longer than a run may.
     """
     observed = Timeline()
     outcome = _play(plan, bug, assignor, timeline=observed)
@@ -104,7 +105,11 @@ def _run_of_group(plan: SimulationPlan, outcome: RunOutcome, observed: Timeline,
 
 
 def _with_names_of_scenario(timeline: GroupTimeline, names: Mapping[MemberId, str]) -> GroupTimeline:
-    """The timeline with the members' names in the scenario; their second process in the group is `ben#2`."""
+    """The timeline with the members' names of the scenario in its lanes.
+
+    If a member of the scenario, such as `ben`, has joined under several member ids, the second one is named `ben#2`,
+    and so on.
+    """
     processes: dict[str, dict[MemberId, int]] = defaultdict(dict)
     lanes = []
     for lane in timeline.lanes:
@@ -117,9 +122,10 @@ def _with_names_of_scenario(timeline: GroupTimeline, names: Mapping[MemberId, st
 
 
 def record_scenario(plan: SimulationPlan, group: str, *, bug: str = "") -> GroupTimeline:
-    """The timeline of a run with its exchanges and the members' views, for pictures that show them.
+    """Simulate the plan with recording on, and return the group's timeline with exchanges and the members' views.
 
-    The events and their positions are those of `run_scenario`, which is quicker. Raises RunRefused as that does.
+    The events and their positions are those of `run_scenario`, which is quicker because it records nothing. Raises
+    RunRefused in the same cases.
     """
     store, observed = MemoryStore(), Timeline()
     _play(plan, bug, None, open_store=store.open, record=True, timeline=observed)
@@ -136,7 +142,7 @@ def _play(plan: SimulationPlan, bug: str, assignor: Assignor | None, **options: 
 
 
 class Bound(NamedTuple):
-    """A limit of a scenario: what is limited, its value in a plan, and the largest value."""
+    """An upper limit for scenarios: what is limited, a function that computes it for a plan, and the largest value."""
 
     what: str
     value_in: Callable[[SimulationPlan], float]
@@ -165,7 +171,7 @@ BOUNDS: Final = (
 
 
 def bound_problems(plan: SimulationPlan) -> Iterator[str]:
-    """Every bound that a plan exceeds."""
+    """Yield a sentence about each bound that the plan exceeds."""
     for bound in BOUNDS:
         if (value := bound.value_in(plan)) > bound.largest:
             yield f"a lesson may have at most {bound.largest:,} {bound.what}, not {value:,.0f}"
@@ -177,6 +183,6 @@ def bound_problems(plan: SimulationPlan) -> Iterator[str]:
 
 
 def check_bounds(plan: SimulationPlan) -> None:
-    """Raise RunRefused for a plan that exceeds a bound."""
+    """Raise RunRefused, with every exceeded bound, unless the plan is within all bounds."""
     for problem in bound_problems(plan):
         raise RunRefused(problem)

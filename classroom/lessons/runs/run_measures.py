@@ -36,7 +36,10 @@ def _records_skipped(run: LessonRun, measure: Measure) -> float:
 
 
 def _committed_offsets(run: LessonRun, at_ms: int) -> dict[TopicPartition, int]:
-    """The committed offset of each partition of the topics at a time; 0 for one without a commit."""
+    """The offset that each partition of the run's topics has committed by a time; 0 if it has none.
+
+    `at_ms` is milliseconds since the start of the run.
+    """
     found = {TopicPartition(topic, n): 0 for topic, count in run.plan.topics.items() for n in range(count)}
     for moment in run.timeline.moments:
         if isinstance(moment.event, OffsetsCommitted) and run.since_start_ms(moment.at_ms) <= at_ms:

@@ -68,7 +68,7 @@ function ruleHeldByLane(history) {
   return found;
 }
 
-/** It ends when the coordinator gets the request, and with its connection or its member: then nobody waits for an answer. */
+/** It ends when the coordinator gets the request, and with its connection or its member: then no client waits for an answer. */
 function ruleHeld(history, lane, { api, member, at, answeredAt, closedAt }) {
   const came = (history.heldByMember.get(member) ?? []).find((each) => each.api === api && each.beganAt >= at
     && (answeredAt === null || each.beganAt <= answeredAt));

@@ -145,6 +145,7 @@ def test_the_document_of_a_lesson_gives_nothing_away(number: int, language: Lang
         json.dumps(task_document(run_task(taken, values, language)), ensure_ascii=False)
 
 
+@pytest.mark.slow
 def test_answers_and_tasks_can_be_computed_in_another_process() -> None:
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         answered = process.submit(answer_lesson, 3, "3", "zh").result()

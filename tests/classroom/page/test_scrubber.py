@@ -39,6 +39,7 @@ async def test_buttons_keys_and_the_address_move_the_present_moment(
     await until(page, f"stage.history.positions[stage.cursor.index] === {positions[20]}")
 
 
+@pytest.mark.slow
 async def test_an_address_is_followed_although_the_moment_before_settles_first(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:

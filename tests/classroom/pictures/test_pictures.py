@@ -131,7 +131,7 @@ def test_the_mermaid_diagram_opens_and_closes_each_held_request() -> None:
 
 def test_what_would_be_unreadable_is_refused_with_a_part_that_is_not() -> None:
     with pytest.raises(Unreadable, match=r"events at \d+ times, .*; --from \d+ --to \d+ would be readable"):
-        svg_picture(timeline_of("lab", drawn_history(9)))
+        svg_picture(timeline_of("lab", drawn_history(22)))
 
 
 def hostile_timeline() -> GroupTimeline:
