@@ -17,13 +17,13 @@ FILE_ERRORS: Final = (FileNotFoundError, FileExistsError, NotADirectoryError, Is
 
 
 class CannotRun(Exception):
-    """The command cannot be carried out; the message says why, and what the user can do."""
+    """Raised if a command cannot be carried out; the message says why, and what the user can do."""
 
 
 def run_job(args: Namespace) -> int:
-    """Load and run the job that the parser has named; return its exit code.
+    """Import and run the job that the parsed arguments name; return its exit code.
 
-    A parser may also name `packages` that the job needs, and how to `install` them.
+    The arguments may also name `packages` that the job needs, and in `install` the command that installs them.
     """
     try:
         need_packages(getattr(args, "packages", ()), getattr(args, "install", ""))
@@ -38,7 +38,7 @@ def run_job(args: Namespace) -> int:
 
 
 def need_packages(packages: Iterable[str], install: str) -> None:
-    """Raise CannotRun unless these packages are installed; `install` is the command that does it."""
+    """Raise CannotRun unless these packages are installed. Its message has `install`, the command to install them."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise CannotRun(f"{', '.join(missing)} not installed: {install}")
@@ -46,7 +46,7 @@ def need_packages(packages: Iterable[str], install: str) -> None:
 
 @contextmanager
 def cannot_run_after(*errors: type[Exception]) -> Iterator[None]:
-    """Raise CannotRun in place of these errors, within a `with` block or in a job that it decorates."""
+    """Convert errors of these types to CannotRun, within a `with` block or in a function that is decorated."""
     try:
         yield
     except errors as error:

@@ -45,8 +45,7 @@ The help of each command has examples: regroup chaos --help
 
 
 class CliCommand(NamedTuple):
-    """A command, as the word after `regroup`: one line of help, and the function that fills its parser, as
-    `module:function`."""
+    """A command after the word `regroup`: its name, a line of help, and as `module:function` what fills its parser."""
 
     help: str
     add_arguments: str
@@ -124,7 +123,7 @@ class CommandParser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse an unknown choice. The message suggests the choice that was probably meant, or lists all."""
+        """Raise an error for a value that is not among the choices; it names a similar choice, or all."""
         if action.choices is None or value in action.choices:
             return
         known = list(map(str, action.choices))

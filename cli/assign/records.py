@@ -26,7 +26,7 @@ class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)] = 1
 
     def describe(self) -> str:
-        """The explicit partition or the key of the record, as text; a dash if it has neither."""
+        """The record's explicit partition or else its key, as text; a dash if it has neither."""
         if self.partition is not None:
             return f"partition {self.partition}"
         return "–" if self.key is None else f"key {printable(self.key)}"
@@ -36,7 +36,10 @@ class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def choose_partitions(lines: Iterable[bytes], args: Namespace) -> None:
-    """Read the records, and print their partitions. Raises CannotRun, with the number of the line, for invalid ones."""
+    """Read records, and print the partition that each partitioner chooses for each. Raises CannotRun.
+
+    The message names the line of an invalid record.
+    """
     records = [record for line in _read_lines(lines) for record in [line] * line.count]
     count = args.partitions or len(args.queues or ()) or DEFAULT_PARTITIONS
     load = PartitionLoad.idle(count)
@@ -49,7 +52,7 @@ def choose_partitions(lines: Iterable[bytes], args: Namespace) -> None:
 
 
 def _read_lines(lines: Iterable[bytes]) -> Iterator[RecordLine]:
-    """Read the records. A line that begins with a brace is JSON; the first other line is the heading of a table."""
+    """Parse the records: lines of JSON, which begin with a brace, or of a table, whose first line is its heading."""
     heading: list[str] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -77,7 +80,7 @@ def _convert_row(heading: Sequence[str], cells: Sequence[str]) -> RecordLine:
 
 
 def _partitions(name: str, records: Sequence[RecordLine], load: PartitionLoad, args: Namespace) -> list[int]:
-    """The partition of each record, as the partitioner with this name chooses it."""
+    """The partition that the partitioner with this name chooses for each record; `load` has the queue lengths."""
     try:
         settings = PartitionerSettings.from_properties({**dict(args.settings), "partitioner.class": name})
         partitioner = create_partitioner(settings, draw=args.seed)
@@ -94,7 +97,7 @@ def _print_json(records: Sequence[RecordLine], chosen: Mapping[str, Sequence[int
 
 
 def _print_tables(records: Sequence[RecordLine], chosen: Mapping[str, Sequence[int]], count: int) -> None:
-    """Print the partition of each record, and then the records and bytes of each partition."""
+    """Print each record with its chosen partitions, and then how many records and bytes each partition gets."""
     names = [name.replace("Partitioner", "").replace("-before-", "<") for name in chosen]
     rows = [
         [str(number), each.describe(), str(each.size), *map(str, partitions)]

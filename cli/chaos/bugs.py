@@ -22,8 +22,10 @@ NAME_WIDTH: Final = max(map(len, BUGS))
 
 
 class BugResult(msgspec.Struct, frozen=True):
-    """The result of hunting one planted bug, as it is saved. `sentence` is empty if none of the `seeds` showed the
-    bug."""
+    """The saved result of the hunt for one planted bug. `sentence` is the invariant that the bug violates.
+
+    It is empty if no run with one of the `seeds` violated an invariant.
+    """
 
     bug: str
     limits: tuple[int, int]
@@ -35,7 +37,7 @@ class BugResult(msgspec.Struct, frozen=True):
 
 @cannot_run_after(ValueError, *FILE_ERRORS)
 def run(args: Namespace) -> int:
-    """Hunt the bugs that have no saved result; return 0 if every bug is found, 1 if one is not."""
+    """Hunt the bugs that have no saved result; return the exit code, 0 if every bug is found, 1 if one is not."""
     limits = (args.seeds, args.runs)
     bugs = [bug_named(name).name for name in args.bug or BUGS]
     paths = [args.save_in / f"{bug}.json" for bug in bugs] if args.save_in else []
@@ -58,7 +60,7 @@ def run(args: Namespace) -> int:
 
 
 def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
-    """Hunt each planted bug in a process of its own; the results come in the order of the bugs."""
+    """Hunt each planted bug in a process of its own, and yield the results in the order of the bugs."""
     detect = partial(detect_bug, max_seeds=args.seeds, max_runs=args.runs)
     with ProgressReporter() as report, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
         for number, detection in enumerate(processes.map(detect, bugs), 1):
@@ -67,8 +69,10 @@ def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
 
 
 def save_result(result: BugResult, detection: BugDetection, folder: Path) -> None:
-    """Save the smallest plan, and then the result. Each file is renamed when it is complete, so that no incomplete one
-    is read."""
+    """Save the smallest plan that shows the bug, and then the result, as files in this folder.
+
+    Each file is renamed when it is complete, so that a killed process leaves no incomplete one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if detection.plan is not None:
         (folder / f"{result.bug}.yaml").write_text(write_plan(detection.plan), encoding="utf-8")

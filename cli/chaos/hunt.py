@@ -47,7 +47,7 @@ def hunt_seeds(args: Namespace) -> Findings:
 
 
 def verdicts_of_hunt(findings: Findings, args: Namespace) -> list[Verdict]:
-    """The verdict on each seed that was run."""
+    """A verdict for the run of each seed."""
     found = {each.seed: each for each in findings.found}
     verdicts = []
     for seed in args.seeds[: findings.played]:

@@ -35,7 +35,7 @@ def _print_lines(lines: list[TimelineLine]) -> None:
 
 
 def print_missed_steps(outcome: RunOutcome) -> None:
-    """Print the steps that were never made, because the milestone that they wait for was not reached."""
+    """Print the plan's steps that were not carried out, because the milestone that each waits for never came."""
     if missed := outcome.steps_not_reached:
         print(f"\nNever happened, since what they wait for did not come before the faults ended ({len(missed)}):")
         for planned in missed:
@@ -43,15 +43,14 @@ def print_missed_steps(outcome: RunOutcome) -> None:
 
 
 def print_expectations(outcome: RunOutcome) -> None:
-    """Print how many of the plan's expectations held."""
+    """Print how many of the scenario's expectations were met."""
     if outcome.expectations:
         held = [each for each in outcome.expectations if each.found is None]
         print(f"\n{len(held)} of {counted(len(outcome.expectations), 'expectation')} held.")
 
 
 def describe_counts(counts: Counts, ended_ms: int) -> str:
-    """What a run cost, in sentences: rebalances, requests, events, time in which partitions had no owner, repeated
-    records."""
+    """What a run cost, in sentences: rebalances, requests, events, time without owners, repeated records."""
     parts = [
         f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.removals, 'member')} removed, "
         f"{counted(counts.exchanges, 'request')} and deadlines handled, {counted(counts.events, 'event')} stored.",

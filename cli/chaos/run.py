@@ -68,7 +68,7 @@ def run(args: Namespace) -> int:
 
 
 def requested_plan(args: Namespace) -> SimulationPlan:
-    """The plan that is drawn from the seed, or read from the scenario, without steps after --until."""
+    """The plan for --seed or of --scenario; steps that are later than --until are left out."""
     if args.scenario is None:
         plan = draw_plan(1 if args.seed is None else args.seed)
     else:
@@ -81,7 +81,7 @@ def requested_plan(args: Namespace) -> SimulationPlan:
 
 
 def replay_command(args: Namespace) -> str:
-    """The command that repeats this run, as text."""
+    """The shell command that repeats this run."""
     words = ["chaos", "run"]
     for option in ("seed", "scenario", "until", "bug"):
         value = getattr(args, option)
@@ -91,14 +91,16 @@ def replay_command(args: Namespace) -> str:
 
 
 def free_name(stem: str) -> str:
-    """A name for a store of which there is no file here yet: `run.db`, `run-2.db`."""
+    """The first of `STEM.db`, `STEM-2.db` and so on that is not the name of a file in the working folder."""
     names = chain([f"{stem}.db"], (f"{stem}-{number}.db" for number in count(2)))
     return next(name for name in names if not Path(name).exists())
 
 
 def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
-    """Run the plan in two processes with different hash seeds, which change the order of sets, and compare the results;
-    return the exit code."""
+    """Run the plan in two processes and compare the results; return the exit code.
+
+    The processes have different hash seeds, so sets have different orders, which must not change a run.
+    """
     one, other = (rows_in_new_process(hash_seed, plan, bug) for hash_seed in HASH_SEEDS)
     for number, (left, right) in enumerate(zip_longest(one, other), start=1):
         if left != right:
@@ -121,8 +123,7 @@ def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[
 
 
 def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
-    """A run as lines of text that can be compared: its events as `regroup events --format jsonl` prints them, and its
-    recorded rows."""
+    """Run the plan, and return its events and recorded rows as lines of text that can be compared."""
     store = MemoryStore()
     with plant_bug(bug):
         records = play(plan, open_store=store.open, record=True).records

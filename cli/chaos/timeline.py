@@ -4,11 +4,12 @@ Times count from the start of the run. Members go by the names of the plan, in p
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from regroup.cli.members.table import describe_change, describe_note
 from regroup.cli.store.events_text import HIDDEN_FIELDS, event_details, event_reason
+from regroup.cli.store.topic_names import learn_topics
 from regroup.cli.terminal.text import printable, shorten_uuids
 from regroup.lab.plan.plan import PlannedStep
 from regroup.lab.plan.steps import members_named
@@ -50,7 +51,7 @@ REPEATS_WITHIN_MS: Final = 15_000
 
 
 class TimelineLine(NamedTuple):
-    """One line of a timeline: when, who, and what happened."""
+    """One line of a timeline: when something happened, to which member or broker, and what it was."""
 
     at_ms: int
     who: str
@@ -61,13 +62,14 @@ class TimelineLine(NamedTuple):
 
 
 def offset(at_ms: int) -> str:
-    """A time since the start as text: `+28.0 s`, or with milliseconds if it is not a multiple of 0.1 s."""
+    """A time since the start of the run as text: `+28.0 s`, with milliseconds only if it needs them."""
     return f"+{at_ms / 1000:.1f} s" if at_ms % 100 == 0 else f"+{at_ms / 1000:.3f} s"
 
 
 def timeline_lines(timeline: Timeline) -> list[TimelineLine]:
-    """The lines of a timeline; a refusal that is repeated is one line with its count."""
+    """The lines of a timeline. A refusal that is repeated becomes one line with its count."""
     names = Names(timeline.names)
+    learn_topics(names.topics, (each.item for each in timeline.entries if isinstance(each.item, NewRecord)))
     lines: list[TimelineLine] = []
     repeats: dict[tuple[str, str], tuple[int, int, int]] = {}
     """For each repeated line: its index, the time of its last repetition, and how often it occurred."""
@@ -95,7 +97,7 @@ def _with_counts(lines: list[TimelineLine], repeats: dict[tuple[str, str], tuple
 
 
 def _without_echoes(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """The entries without reports that a fault began, if the step of the plan before it is that fault."""
+    """Yield the entries except reports that a fault began which directly follow the plan's step for this fault."""
     step: tuple[int, tuple[str, ...]] = (-1, ())
     for entry in entries:
         match entry.item:
@@ -107,9 +109,11 @@ def _without_echoes(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]
 
 
 class Names:
-    """Replaces member ids by the names of members, and shortens other ids."""
+    """Replaces member ids in texts by the names that the plan gives to members, and shortens other ids."""
 
     def __init__(self, names: dict[str, str]) -> None:
+        self.topics: dict[str, str] = {}
+        """Names of topics, by id."""
         self._names = names
         self._pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
 
@@ -120,7 +124,7 @@ class Names:
 
 
 def _line(entry: TimelineEntry, names: Names) -> TimelineLine | None:
-    """The line of an entry; None for an entry that a timeline leaves out."""
+    """The line for an entry of the timeline; None for an entry that is not shown."""
     at_ms = entry.at_ms
     match entry.item:
         case PlannedStep(_, step):
@@ -140,11 +144,11 @@ def _line(entry: TimelineEntry, names: Names) -> TimelineLine | None:
         case NewRecord() as record:
             if record.type in QUIET_EVENTS:
                 return None
-            return TimelineLine(at_ms, "coordinator", names(_event(record)))
+            return TimelineLine(at_ms, "coordinator", names(_event(record, names.topics)))
 
 
 def _member_report(report: MemberReport) -> str:
-    """What a member did, as text; empty if it is not shown, or if the coordinator's lines show it."""
+    """What a member did, as text; empty if it is not shown, or if events of the coordinator say the same."""
     what = report.what
     if isinstance(what, JoinedGroup | RequestRefused | CommitCompleted):
         return ""
@@ -153,8 +157,8 @@ def _member_report(report: MemberReport) -> str:
     return describe_change(what, report.owned)
 
 
-def _event(record: NewRecord) -> str:
-    """An event as `regroup events` shows it, with its reason. Times in it count from the start of the run."""
-    details = event_details(record, lambda at_ms: offset(at_ms - START_MS), HIDDEN_FIELDS | PROFILE_FIELDS)
+def _event(record: NewRecord, topics: Mapping[str, str]) -> str:
+    """An event as `regroup events` prints it, with its reason; times count from the start of the run."""
+    details = event_details(record, lambda at_ms: offset(at_ms - START_MS), HIDDEN_FIELDS | PROFILE_FIELDS, topics)
     reason = "" if record.type == "member-joined" else event_reason(record)  # it is the client's own text
     return f"{record.type}  {details}".rstrip() + (f"  because {reason}" if reason else "")

@@ -16,14 +16,14 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 class ExpectationVerdict(msgspec.Struct, frozen=True):
-    """An expectation of a scenario, and what was found instead, which is None if the expectation was met."""
+    """An expectation of a scenario, and what was found instead; None if the expectation was met."""
 
     expected: str
     found: str | None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on one run. Without violations the run has passed."""
+    """The verdict on one run: passed, if there are no violations."""
 
     name: str
     seed: int

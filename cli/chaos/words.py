@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
-from regroup.lab.checker.reference import invariant_reference
-from regroup.lab.plan.reference import ReferenceRow, ReferenceTable, scenario_reference
+from regroup.lab.checker.invariant_list import invariant_reference
 from regroup.lab.plan.scenario_files import scenario_text
+from regroup.lab.plan.scenario_words import ReferenceRow, ReferenceTable, scenario_reference
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
 
 WIDTH: Final = 78
@@ -40,7 +40,7 @@ def show_words(args: Namespace) -> int:
 
 
 def _matching(text: str) -> Iterator[ReferenceTable]:
-    """The tables whose title contains the text, and of other tables the rows that contain it."""
+    """Yield tables whose title contains the text, and of other tables only the rows that contain it."""
     for title, rows in (*scenario_reference(), *invariant_tables()):
         matching = rows if text in title.lower() else tuple(row for row in rows if text in " ".join(row).lower())
         if matching:
@@ -48,7 +48,7 @@ def _matching(text: str) -> Iterator[ReferenceTable]:
 
 
 def invariant_tables() -> Iterator[ReferenceTable]:
-    """Tables of the invariants, one for each subject, and of the invariant about recovery."""
+    """Yield tables of the invariants that runs are checked for: one for each subject, and one about recovery."""
     for subject, rows in invariant_reference().items():
         yield ReferenceTable(
             f"Invariants: {subject[0].lower()}{subject[1:]}", tuple(ReferenceRow(*row) for row in rows)

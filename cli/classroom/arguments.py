@@ -4,7 +4,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
 from regroup.classroom.languages import Language
-from regroup.cli.terminal.arguments import MAX_PORT, loaded_type, new_file, whole_number
+from regroup.cli.terminal.arguments import loaded_type, new_file, whole_number
+from regroup.notation.addresses import MAX_PORT
 
 STORY_HELP = """\
 Write a group's life in sentences: who joined, who led, who got what, who was removed and why, what a rebalance cost.

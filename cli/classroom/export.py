@@ -26,7 +26,10 @@ PICTURES: Final[dict[str, Callable[[GroupTimeline, PositionRange], str]]] = {
 
 @cannot_run_after(Unreadable, *FILE_ERRORS)
 def run(args: Namespace) -> int:
-    """Write the picture. Raises CannotRun, StoreError."""
+    """Write the picture that the arguments ask for to the output file or standard output, or the page.
+
+    Raises CannotRun, StoreError.
+    """
     if args.html is not None:
         return write_page(args)
     if args.language is not Language.ENGLISH and args.form != "text":
@@ -45,7 +48,7 @@ def run(args: Namespace) -> int:
 
 
 def write_page(args: Namespace) -> int:
-    """Write the page as one file. Raises CannotRun, StoreError."""
+    """Write the page with a group's whole history to the file of --html. Raises CannotRun, StoreError."""
     given = [name for name, value in (("--from", args.start), ("--to", args.end), ("--output", args.output)) if value]
     if given:
         raise CannotRun(f"--html FILE holds the whole history, and takes no {' and no '.join(given)}")

@@ -3,7 +3,8 @@
 from argparse import ArgumentParser
 from pathlib import Path
 
-from regroup.cli.terminal.arguments import MAX_PORT, whole_number
+from regroup.cli.terminal.arguments import whole_number
+from regroup.notation.addresses import MAX_PORT
 
 LESSON_HELP = """\
 Learn how consumer groups work: a text, a question to answer before the result is shown, the replay of a run in the lab

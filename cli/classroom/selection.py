@@ -11,8 +11,8 @@ from regroup.classroom.recorded.messages import ExchangeMessages, read_messages
 from regroup.classroom.timeline import GroupTimeline
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import clock_time
-from regroup.cli.store.moments import Moment, parse_moment
 from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.cli.store.times import Moment, parse_moment
 from regroup.notation.durations import parse_duration_ms
 from regroup.storage.store import EventStore
 
@@ -21,25 +21,25 @@ MAX_MESSAGES: Final = 5_000
 
 
 class NothingThere(CannotRun):
-    """A group has no event in the chosen part of the history."""
+    """Raised if a group has no event between --from and --to."""
 
 
 class Place(NamedTuple):
-    """A place in the history of a group, as a person writes it. One of the three is set."""
+    """A place in a group's history as given on the command line. Exactly one of the three fields is set."""
 
     position: int | None = None
     since_start_ms: int | None = None
     time: Moment | None = None
 
     def at_ms(self, timeline: GroupTimeline) -> int:
-        """The time of the place in epoch milliseconds; a time without a date is one of the last day."""
+        """The time of the place in epoch milliseconds. A time of day without a date is on the day of the last event."""
         if self.time is not None:
             return self.time.at_ms(timeline.last.at_ms)
         return timeline.began.at_ms + (self.since_start_ms or 0)
 
 
 def parse_place(text: str) -> Place:
-    """A position, a duration since the start, or a time in UTC. Raises ValueError for anything else."""
+    """Parse a position, a duration since the start of the history, or a time in UTC. Raises ValueError."""
     if text.isascii() and text.isdigit():
         return Place(position=int(text))
     with suppress(ValueError):
@@ -74,7 +74,7 @@ def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
 
 
 def _is_after(start: Place, end: Place, timeline: GroupTimeline) -> bool:
-    """Whether a place is later than another one, as far as they can be compared without the events between."""
+    """Whether the place `start` is later than `end`; False if one is a position and the other one a time."""
     if start.position is not None and end.position is not None:
         return start.position > end.position
     return start.position is None and end.position is None and start.at_ms(timeline) > end.at_ms(timeline)
@@ -89,7 +89,7 @@ def _first_from(place: Place, timeline: GroupTimeline) -> int:
 
 
 def last_up_to(place: Place, timeline: GroupTimeline) -> int:
-    """The position of the last event up to a place; one before the first event if there is none."""
+    """The position of the last event at or before a place; if there is none, the begin of the history minus 1."""
     if place.position is not None:
         return place.position
     at_ms = place.at_ms(timeline)
@@ -98,7 +98,7 @@ def last_up_to(place: Place, timeline: GroupTimeline) -> int:
 
 
 async def selected_timelines(args: Namespace) -> Sequence[GroupTimeline]:
-    """The timelines of the group that is asked for, or of every group. Raises CannotRun for an unknown one."""
+    """The timeline of the group that --group names, or of every group. Raises CannotRun for an unknown group."""
     async with await open_store_to_read(args.store) as store:
         known = sorted(group for group in await store.heads() if group is not None)
         if args.group is not None and args.group not in known:
@@ -110,7 +110,7 @@ async def selected_timelines(args: Namespace) -> Sequence[GroupTimeline]:
 
 
 async def only_timeline(args: Namespace) -> GroupTimeline:
-    """The timeline of the group that is asked for, or of the only one. Raises CannotRun if there are several."""
+    """The timeline of the group that --group names, or of the store's only group. Raises CannotRun otherwise."""
     timelines = await selected_timelines(args)
     if not timelines:
         raise CannotRun("the store has no group")
@@ -121,7 +121,7 @@ async def only_timeline(args: Namespace) -> GroupTimeline:
 
 
 async def messages_of(store: EventStore, timeline: GroupTimeline) -> Mapping[int, ExchangeMessages]:
-    """The decoded messages of a timeline's exchanges; of many, none. Raises StoreError."""
+    """The decoded messages of a timeline's exchanges; none if there are more than MAX_MESSAGES. Raises StoreError."""
     if not 0 < len(timeline.exchanges) <= MAX_MESSAGES:
         return {}
     return await read_messages(store, timeline.exchanges)

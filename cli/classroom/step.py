@@ -15,7 +15,7 @@ from regroup.storage.store import trimmed_text
 
 
 def run(args: Namespace) -> int:
-    """Show the view until it is left. Raises CannotRun, StoreError."""
+    """Run the full-screen view of `regroup step` until the user leaves it. Raises CannotRun, StoreError."""
     app = asyncio.run(prepared(args))
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise CannotRun("it needs a terminal; `regroup story` writes the same history as text")
@@ -24,7 +24,7 @@ def run(args: Namespace) -> int:
 
 
 async def prepared(args: Namespace) -> StepApp:
-    """The view of the store, at the moment that the arguments name. Raises CannotRun, StoreError."""
+    """Read the store, and make the view at the moment that --at names. Raises CannotRun, StoreError."""
     timelines = [each for each in await selected_timelines(args) if each.moments]
     if not timelines:
         raise CannotRun("the store has no event of a group: there is nothing to step through")

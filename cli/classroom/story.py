@@ -40,14 +40,14 @@ def run(args: Namespace) -> int:
 
 
 def _with_ranges(timelines: Sequence[GroupTimeline], args: Namespace) -> Iterator[tuple[GroupTimeline, PositionRange]]:
-    """The groups that have events between --from and --to."""
+    """Yield the groups that have events between --from and --to, each with the positions of that part."""
     for timeline in timelines:
         with suppress(NothingThere):
             yield timeline, range_of(args, timeline)
 
 
 def story_text(timeline: GroupTimeline, within: PositionRange, language: Language = Language.ENGLISH) -> Iterator[str]:
-    """A heading, and the sentences with their times; a time stands only where it changes."""
+    """Yield the lines of a group's story: a heading, and sentences, each with its time if it differs from the last."""
     yield from _wrapped(_heading(timeline, within, language), language, first="", others="  ")
     day, clock = date_of(timeline.began.at_ms), ""
     for line in story_lines(timeline, within, language):
@@ -76,7 +76,7 @@ def _heading(timeline: GroupTimeline, within: PositionRange, language: Language)
 
 
 def _wrapped(text: str, language: Language, *, first: str, others: str) -> list[str]:
-    """The lines of a sentence: `first` stands before the first one, `others` before the others."""
+    """Wrap a sentence to lines. The first line begins with `first`, the others begin with `others`."""
     if language is Language.CHINESE:
         return list(wrapped(printable(text), WIDTH, others, first))
     return textwrap.wrap(printable(text), WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)

@@ -16,7 +16,7 @@ HOST: Final = "127.0.0.1"
 
 
 def run(args: Namespace) -> int:
-    """Serve until Ctrl-C. Raises CannotRun, StoreError."""
+    """Carry out `regroup view`: serve the page until Ctrl-C. Raises CannotRun, StoreError."""
     return asyncio.run(serve_page(args))
 
 

@@ -16,16 +16,16 @@ from regroup.storage.sqlite.store import SqliteStore
 
 
 class StoreRuns:
-    """Reads the stores when the page asks, so that a reload shows what has been written meanwhile."""
+    """The groups of one or two stores for the page. Stores are read at each request, so a reload shows new events."""
 
     def __init__(self, stores: Sequence[Path], group: str | None) -> None:
         self._stores, self._group = stores, group
         self._documents: dict[tuple[int, str, int], tuple[int, bytes]] = {}
 
     async def check(self) -> None:
-        """Raise StoreError or CannotRun unless each store has something to show, and all of it can be read.
+        """Raise StoreError or CannotRun unless each store has a group and all its groups can be read.
 
-        The group that the page opens with is kept for it.
+        The document of each store's first group is kept, since the page asks for it first.
         """
         for number, path in enumerate(self._stores):
             groups = await self._groups(number)
@@ -43,14 +43,17 @@ class StoreRuns:
                 self._documents[number, groups[0], 0] = head, await _document(store, timelines[groups[0]], 0)
 
     async def listed(self) -> Sequence[ListedRun]:
-        """Every group of every store; of two stores with the same groups, the first of each come first."""
+        """Every group of every store; a group that is in both stores stands there twice in a row."""
         groups = [await self._groups(number) for number in range(len(self._stores))]
         labels = _labels(self._stores)
         runs = [ListedRun(number, labels[number], group) for number, found in enumerate(groups) for group in found]
         return sorted(runs, key=lambda run: (groups[run.run].index(run.group), run.run))
 
     async def document(self, run: int, group: str, after: int) -> bytes:
-        """The document of a group. Raises UnknownGroup, StoreError."""
+        """The JSON document with what has changed in a group after a position. `run` is the index of the store.
+
+        Raises UnknownGroup, StoreError.
+        """
         if run >= len(self._stores):
             raise UnknownGroup(f"there is no run {run}")
         async with await open_store_to_read(self._stores[run]) as store:
@@ -81,11 +84,11 @@ async def _document(store: SqliteStore, timeline: GroupTimeline, after: int) -> 
 
 
 async def _head(store: SqliteStore) -> int:
-    """The position of the last event of any group."""
+    """The position of the last event in the store, of all groups."""
     return max((head.position for head in (await store.heads()).values()), default=0)
 
 
 def _labels(stores: Sequence[Path]) -> list[str]:
-    """The names of the files; their whole paths if the names are the same."""
+    """A label for each store: the file's name, or its whole path if both files have the same name."""
     names = [path.name for path in stores]
     return names if len(set(names)) == len(names) else list(map(str, stores))

@@ -76,7 +76,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--list", action="store_true", help="list the stories, and run none")
     add("--json", metavar="FILE", type=new_file, help="write the report to this file, too")
     add("--brief", action="store_true", help="show failures and totals, and not every behaviour")
+    _add_stories(parser)
+    _add_broker(parser)
+    _add_random_courses(parser)
 
+
+def _add_stories(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("stories").add_argument
     add("--area", metavar="AREA,...", type=areas, default=(), help=f"only these areas: {', '.join(AREAS)}")
     add("--case", metavar="ID,...", type=names, action="extend", default=[], help="only these behaviours")
@@ -89,6 +94,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--at-once", metavar="N", type=whole_number(1), default=80, help="stories at a time (default: %(default)s)")
 
+
+def _add_broker(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("what the broker cannot tell").add_argument
     add("--restart", metavar="COMMAND", help="a command that stops the broker and starts it again")
     add(
@@ -109,6 +116,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="use no newer version of this API, even if the broker offers one; may be repeated",
     )
 
+
+def _add_random_courses(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("random courses, in place of stories").add_argument
     add(
         "--against",

@@ -38,7 +38,7 @@ from regroup.conformance.stories import CASES
 
 @cannot_run_after(TargetUnavailable, UnsuitableSettings)
 def run(args: Namespace) -> int:
-    """Run what the arguments say; return 0 if nothing failed, and 1 if something did."""
+    """Carry out `regroup conformance`; return the exit code, 0 if no story or course failed, and 1 otherwise."""
     cases = [
         each
         for each in CASES.values()

@@ -1,46 +1,69 @@
 """An emulator in this process that elects the same leaders as another broker, so that the two can be compared."""
 
+import dataclasses
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
+from typing import Any
 from uuid import UUID, uuid4
 
+from msgspec.structs import replace
+
+from regroup.coordinator.commands import Command, JoinGroup
 from regroup.coordinator.decision import first_candidate
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.pending_responses import ResponseCallback
+from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
+from regroup.server.cluster.events import BROKER_START
 from regroup.storage.memory import MemoryStore
 
 
 class SteerableCluster:
-    """One broker of the newest release, with a store in memory, whose leaders can be chosen.
+    """One broker of the newest release, with a store in memory, whose leaders, member ids and topic ids can be chosen.
 
-    Without a choice, the member that joined first leads.
+    Without a choice, the member that joined first leads, and ids are drawn at random.
     """
 
     def __init__(self, options: ClusterOptions, store: MemoryStore) -> None:
         self._preferred: dict[str, str] = {}
+        self._member_ids: dict[str, str] = {}
         self._options = options
         self._store = store
         self._next_ids: list[bytes] = []
         self._cluster: BrokerCluster | None = None
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
-        """Elect this member the next time that the group needs another leader."""
+        """Make this member the leader when the group elects its next one."""
         self._preferred[group_id] = member_id
 
+    def give_member_id(self, group_id: str, member_id: str) -> None:
+        """Give this id to the next member that joins the group without one; with an empty id, a random one."""
+        self._member_ids[group_id] = member_id
+
+    def with_given_id(self, command: Command) -> Command:
+        """The command; if it comes from a member without an id, with the id that `give_member_id` has set."""
+        if not isinstance(command, JoinGroup) or command.member_id:
+            return command
+        given = self._member_ids.pop(command.group_id, "")
+        return replace(command, new_member_id=given, new_short_member_id=given) if given else command
+
+    def create_topic(self, name: str, partitions: int, topic_id: bytes) -> None:
+        """Create a topic with this number of partitions and this topic id."""
+        self.draw_next([topic_id])
+        self._running.state.create_topic(name, partitions, cause=BROKER_START)
+
     def draw_next(self, topic_ids: Iterable[bytes]) -> None:
-        """Give the next topics these ids, since assignors take topics in the order of their ids."""
+        """Set the ids for the next topics that are created; assignors take topics in the order of their ids."""
         self._next_ids = [*topic_ids]
 
     def _draw(self) -> UUID:
         return UUID(bytes=self._next_ids.pop(0)) if self._next_ids else uuid4()
 
     def choose_leader(self, group_id: str, candidates: Sequence[str]) -> str:
-        """The LeaderPolicy of the coordinators: the preferred member if it is a candidate, otherwise the first
-        candidate."""
+        """The preferred member of the group if it is a candidate, otherwise the first candidate (a LeaderPolicy)."""
         preferred = self._preferred.get(group_id, "")
         return preferred if preferred in candidates else first_candidate(group_id, candidates)
 
@@ -56,15 +79,15 @@ class SteerableCluster:
         return self._cluster
 
     def groups(self) -> Iterator[Group]:
-        """Every group that exists."""
+        """Yield the present state of every group."""
         return self._running.groups()
 
     async def start(self) -> None:
-        """Load the store, and listen."""
-        factory = partial(GroupCoordinator, choose_leader=self.choose_leader)
+        """Load the groups from the store, and open the port."""
+        factory = partial(_SteeredCoordinator, self, choose_leader=self.choose_leader)
         environment = ClusterEnvironment(coordinator_factory=factory, new_uuid=self._draw)
         self._cluster = await BrokerCluster.start(self._store.open, self._options, environment)
-        self._options = replace(self._options, port=self._cluster.address[1])
+        self._options = dataclasses.replace(self._options, port=self._cluster.address[1])
 
     async def close(self) -> None:
         """Stop the broker."""
@@ -76,13 +99,24 @@ class SteerableCluster:
         await self.start()
 
 
+class _SteeredCoordinator(GroupCoordinator):
+    """A coordinator in which members that join without an id can get one that was set before."""
+
+    def __init__(self, cluster: SteerableCluster, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._cluster = cluster
+
+    def submit(self, command: Command, on_response: ResponseCallback | None = None, cause: Cause | None = None) -> None:
+        super().submit(self._cluster.with_given_id(command), on_response, cause)
+
+
 @asynccontextmanager
 async def run_steerable_cluster(
     settings: Mapping[str, str], topic_ids: Iterable[bytes] = ()
 ) -> AsyncIterator[SteerableCluster]:
-    """Run such an emulator within the `async with` block. Of the settings, those of a coordinator are used.
+    """Run a SteerableCluster within the `async with` block.
 
-    The first topics that are created get these ids.
+    Of the settings only those of a coordinator are used. The first topics that are created get these ids.
     """
     names = CoordinatorSettings.names()
     options = ClusterOptions(

@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
 
 
 class GroupFollower:
-    """Follows the history of the group in the store while the coordinator writes it, and folds its state."""
+    """Reads the events of the demo's group from the store while the coordinator writes them, and folds them."""
 
     def __init__(self, store: Path) -> None:
         self.group = Group(group_id=GROUP)
@@ -100,7 +100,7 @@ class GroupFollower:
 
 
 class Demo:
-    """Runs the demo. Each step waits for the events that it leads to."""
+    """Starts the demo's processes and kills two of them; before each step it waits for the events of the last one."""
 
     def __init__(self, store: Path, console: PlainConsole) -> None:
         self._store = store
@@ -190,7 +190,7 @@ class Demo:
         self._address = (await _first_line(process)).split()[-1]
 
     async def _start(self, name: str, module: str, *arguments: str) -> asyncio.subprocess.Process:
-        """Start a process. Its standard error, on which clients report lost connections, is not shown."""
+        """Start a Python module as a process. Its standard error, with reports of lost connections, is not shown."""
         stderr = asyncio.subprocess.DEVNULL if module == CLIENT else None
         self._processes[name] = await asyncio.create_subprocess_exec(
             sys.executable, "-m", module, *arguments, stdout=asyncio.subprocess.PIPE, stderr=stderr
@@ -211,8 +211,10 @@ class Demo:
 
 
 async def _first_line(process: asyncio.subprocess.Process) -> str:
-    """The first line that a process prints; the coordinator prints it once it listens. Raises CannotRun if the process
-    ends before, and TimeoutError."""
+    """The first line that a process prints. The coordinator prints it once it listens.
+
+    Raises CannotRun if the process ends before, and TimeoutError.
+    """
     assert process.stdout is not None
     try:
         async with asyncio.timeout(STEP_TIMEOUT_S):
@@ -254,8 +256,10 @@ async def prepare_store_path(store: Path, group_id: str) -> None:
 
 
 def _remove(store: Path) -> None:
-    """Remove the files of the store except the lock file. Without it, two processes could lock two files with the same
-    name."""
+    """Remove the files of the store except the lock file.
+
+    If that were removed too, two processes could hold locks on two files with its name.
+    """
     lock = WriterLock(store)
     try:
         for suffix in ("", "-wal", "-shm"):

@@ -35,8 +35,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments: brokers and topics, members and their faults, MQTT, the workload, and timeouts."""
     parser.description = __doc__
     parser.set_defaults(job="regroup.cli.members.command:run")
+    _add_group_and_topics(parser)
+    _add_members(parser)
+    _add_mqtt(parser)
+    _add_workload(parser)
     add = parser.add_argument
+    add("--session-timeout", metavar="TIME", type=duration_ms, default=45_000, help="(default: 45s)")
+    add("--heartbeat-interval", metavar="TIME", type=duration_ms, default=3_000, help="(default: 3s)")
+    add("--max-poll-interval", metavar="TIME", type=duration_ms, default=300_000, help="(default: 5m)")
 
+
+def _add_group_and_topics(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     brokers = parser.add_mutually_exclusive_group(required=True)
     bootstrap = loaded_type("regroup.members.transports.tcp:parse_bootstrap")
     brokers.add_argument("--bootstrap", metavar="HOST:PORT", type=bootstrap, help="brokers, with commas")
@@ -48,7 +58,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     topics.add_argument("--topic", action="append", default=[], help="a topic; may be repeated")
     topics.add_argument("--topic-pattern", type=pattern, help="all topics whose whole name matches")
 
+
+def _add_members(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     add("--count", type=whole_number(1), default=3, help="how many members (default: 3)")
+    add(
+        "--group-protocol",
+        choices=("classic", "consumer"),
+        default="classic",
+        help="with consumer the coordinator assigns, and its settings have session timeout and heartbeat interval "
+        "(KIP-848; default: classic)",
+    )
     add(
         "--assignor",
         metavar="NAME",
@@ -70,6 +90,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--every", metavar="TIME", type=duration_ms, default=0, help="the time between the starts of two members")
     add("--for", metavar="TIME", dest="for_ms", type=duration_ms, help="stop after, for example, 30s")
 
+
+def _add_mqtt(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     add_mqtt_settings_argument(parser)
     add(
         "--mqtt-name",
@@ -82,6 +105,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="let every client of the MQTT broker send crash, pause 20s, slow 5s, leave or rejoin to a member",
     )
 
+
+def _add_workload(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     add("--records-per-s", type=float, default=0.0, help="write so many records into each topic (default: none)")
     add("--keys", type=int, default=0, help="with so many different keys (default: none, round robin)")
     add("--process-ms", type=float, default=0.0, help="the time a member takes to process a record (default: 0)")
@@ -99,10 +125,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         default="latest",
         help="where to begin without offsets (default: latest)",
     )
-
-    add("--session-timeout", metavar="TIME", type=duration_ms, default=45_000, help="(default: 45s)")
-    add("--heartbeat-interval", metavar="TIME", type=duration_ms, default=3_000, help="(default: 3s)")
-    add("--max-poll-interval", metavar="TIME", type=duration_ms, default=300_000, help="(default: 5m)")
 
 
 @argument_type

@@ -45,7 +45,7 @@ R = TypeVar("R", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class ClusterSurvey:
-    """What a cluster answered before members join a group there."""
+    """What is known of a cluster before simulated members join a group in it."""
 
     cluster_id: str | None
     """The cluster id; None if the broker is too old to return it (Metadata before v2)."""
@@ -61,7 +61,7 @@ class ClusterSurvey:
 
 
 class ClusterSurveyor:
-    """Sends requests to a cluster over a transport, repeating each until it is answered."""
+    """Sends requests to a cluster, each one repeatedly until there is a response."""
 
     def __init__(self, transport: MemberTransport) -> None:
         self._transport = transport
@@ -92,8 +92,10 @@ class ClusterSurveyor:
             await asyncio.sleep(RETRY_DELAY_S)
 
     async def _find_other_type(self, group_id: str, address: NodeAddress) -> DescribedGroup | None:
-        """The group as one of another type, if it exists; None if not. DescribeGroups does not show a group of the
-        consumer protocol (KIP-848), but ListGroups does."""
+        """The group, if it exists and is of another type than those that DescribeGroups shows; otherwise None.
+
+        DescribeGroups does not show a group of the consumer protocol (KIP-848), but ListGroups does.
+        """
         listed = await self._ask(ListGroupsResponse, ListGroupsRequest(), address)
         found = next((each for each in listed.groups if each.group_id == group_id), None)
         return DescribedGroup(group_id=group_id, group_state=found.group_state or "of another type") if found else None

@@ -3,10 +3,12 @@
 import asyncio
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
+from uuid import uuid4
 
 from rich.console import Console
 
@@ -19,6 +21,8 @@ from regroup.members.consumer.effects import ConsumerChange, ConsumerError, Join
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
+from regroup.members.runtime.consumer_protocol_member import FAULTS as CONSUMER_PROTOCOL_FAULTS
+from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
@@ -29,6 +33,10 @@ from regroup.notation.durations import format_duration
 from regroup.server.rate_limited_log import RateLimitedLog
 
 CLOSE_TIMEOUT_S: Final = 10.0
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+"""The values of --group-protocol."""
+FleetMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
 
 
 def known_assignor(text: str) -> str:
@@ -45,8 +53,6 @@ def parse_numbered_fault(text: str) -> tuple[int | None, MemberFault]:
     if number != "all" and not (number.isascii() and number.isdigit() and int(number) >= 1):
         raise ValueError(f"no member is named in {text!r}; write for example 2:pause:20s or all:slow-join:5s")
     parsed = parse_fault(fault)
-    if parsed.kind is MemberFaultKind.SLOW_REVOKE:
-        raise ValueError(f"{fault} is a fault of the consumer protocol; these members speak the classic one")
     return (None if number == "all" else int(number)), parsed
 
 
@@ -67,6 +73,12 @@ def plan_fleet(args: Namespace) -> FleetPlan:
     for number, fault in args.faults:
         if number is not None and number > args.count:
             raise ValueError(f"fault {fault} is for member {number}, and there are {args.count} members")
+        if args.group_protocol == CONSUMER and fault.kind not in CONSUMER_PROTOCOL_FAULTS:
+            raise ValueError(f"{fault} is a fault of the classic protocol; these members speak the consumer protocol")
+        if args.group_protocol == CLASSIC and fault.kind is MemberFaultKind.SLOW_REVOKE:
+            raise ValueError(f"{fault} is a fault of the consumer protocol: add --group-protocol consumer")
+    if args.group_protocol == CONSUMER and args.assignors:
+        raise ValueError("--assignor is for the classic protocol; in the consumer protocol the coordinator assigns")
     if args.records_per_s and not args.topic:
         raise ValueError("--records-per-s writes to the topics of --topic; a pattern names none")
     workload = Workload(
@@ -107,7 +119,7 @@ class MemberFleet:
     epoch_ms: int
     """The time at which the clock of the event loop is 0, in epoch milliseconds."""
     mqtt: MembersOverMqtt | None = None
-    members: list[SimulatedMember] = field(default_factory=list)
+    members: list[FleetMember] = field(default_factory=list)
     transports: list[TcpTransport] = field(default_factory=list)
     producers: list[SimulatedProducer] = field(default_factory=list)
     has_joined: bool = False
@@ -136,13 +148,17 @@ class MemberFleet:
             return self.mqtt.transport(client_id, index)
         return TcpTransport(self.plan.args.bootstrap, client_id=client_id)
 
-    def _new_member(self, index: int, faults: tuple[MemberFault, ...] = ()) -> SimulatedMember:
-        transport = self.transports[index]
-        return SimulatedMember(
+    def _new_member(self, index: int, faults: tuple[MemberFault, ...] = ()) -> FleetMember:
+        transport, subscription = self.transports[index], self.plan.subscription
+        new: Callable[..., FleetMember] = SimulatedMember
+        if self.plan.args.group_protocol == CONSUMER:
+            pattern = subscription.pattern.pattern if subscription.pattern else ""
+            new = partial(ConsumerProtocolMember, pattern=pattern, draw_member_id=lambda: str(uuid4()))
+        return new(
             str(index + 1),
             self.plan.settings[index],
             transport,
-            self.plan.subscription,
+            subscription,
             faults=faults,
             workload=self.plan.workload,
             ledger=self.ledger,

@@ -12,6 +12,7 @@ from uuid import uuid4
 from regroup.cli.mqtt_access import load_mqtt_access
 from regroup.cli.terminal.output import print_error
 from regroup.members.faults import MemberFault, MemberFaultKind
+from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.remote_control import RemoteCommand, RemoteCommandKind, RemoteControl
 from regroup.members.transports.mqtt import MqttTransport
@@ -53,7 +54,9 @@ class MembersOverMqtt:
             print_error("members", error)
             self._last_error = error
 
-    def start_remote_control(self, members: Sequence[SimulatedMember], replace_member: Callable[[int], None]) -> None:
+    def start_remote_control(
+        self, members: Sequence[SimulatedMember | ConsumerProtocolMember], replace_member: Callable[[int], None]
+    ) -> None:
         """Carry out commands that arrive over MQTT, until `close` is called."""
 
         def carry_out(name: str, command: RemoteCommand) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ServedBrokers(Protocol):
-    """The brokers as the prompt uses them."""
+    """The operations that the prompt needs of brokers, with or without a control port."""
 
     @property
     def addresses(self) -> list[tuple[str, int]]: ...
@@ -40,8 +40,10 @@ class ServeOptions:
 
 
 class PlainBrokers:
-    """The brokers of a `regroup serve` without --control and --page. Their requests pass no gate before the first fault
-    rule is added."""
+    """The brokers of a `regroup serve` without --control and --page.
+
+    Until the first fault rule is added, requests are not checked for such rules.
+    """
 
     def __init__(self, cluster: BrokerCluster) -> None:
         self._cluster = cluster

@@ -4,6 +4,7 @@ Kafka names.
 
 import asyncio
 import errno
+import gc
 import os
 import sys
 import tomllib
@@ -23,9 +24,10 @@ from regroup.cli.serve.control import ControlOptions, control_options
 from regroup.cli.serve.log import configure_log
 from regroup.cli.serve.mqtt import embedded_mqtt_broker, mqtt_options
 from regroup.cli.serve.prompt import ServePrompt
-from regroup.cli.terminal.arguments import MAX_PORT, load
+from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.signals import stop_on_signals
 from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
+from regroup.notation.addresses import MAX_PORT
 from regroup.server.broker_cluster import ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
@@ -148,6 +150,7 @@ async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
             structlog.get_logger("serve").warning("write-ahead-log-is-missing", hint=missing_wal_text(args.store))
         for rule in plan.rules:
             brokers.faults.add(rule)
+        collect_less_garbage()
         print("listening on", ",".join(f"{host}:{port}" for host, port in brokers.addresses), flush=True)
         for line in lines:
             print(line, flush=True)
@@ -158,6 +161,16 @@ async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
             prompt.open()
             stack.callback(prompt.close)
         await asyncio.get_running_loop().create_future()
+
+
+def collect_less_garbage() -> None:
+    """Let Python's garbage collector look at fewer objects.
+
+    What was made so far lives as long as the process, and to look through it again would take 40 ms each time. Values
+    have no cycles, so collections find little; with the usual thresholds a group of 5,000 members takes a tenth longer.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def reason_of(error: OSError) -> str:

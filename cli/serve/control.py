@@ -10,7 +10,8 @@ from socket import gethostname
 from typing import Final
 
 from regroup.cli.jobs import CannotRun
-from regroup.cli.terminal.arguments import MAX_PORT, load
+from regroup.cli.terminal.arguments import load
+from regroup.notation.addresses import MAX_PORT
 
 PACKAGES: Final = ("starlette", "uvicorn")
 TOKEN_VARIABLES: Final = {"control": "REGROUP_CONTROL_TOKEN", "page": "REGROUP_PAGE_TOKEN"}

@@ -19,7 +19,7 @@ LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedBroker:
-    """Asks for an MQTT broker that runs in this process and listens on this port."""
+    """The request of --mqtt for an MQTT broker inside this process, and the port on which it is to listen."""
 
     port: int = DEFAULT_PORTS["mqtt"]
 

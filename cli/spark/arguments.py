@@ -33,7 +33,7 @@ regroup report out                                     writes out/report.html, a
 FOLDER_HELP: Final = "a folder, or an address such as s3a://bucket/out (docs/pipeline.md)"
 SPARK_PACKAGES: Final = {
     "packages": ("pyspark", "pyarrow", "pandas"),
-    "install": "pip install pyspark pyarrow 'pandas<3' protobuf adbc-driver-sqlite adbc-driver-manager",
+    "install": "pip install pyspark pyarrow 'pandas<3' numpy protobuf adbc-driver-sqlite adbc-driver-manager",
 }
 
 

@@ -70,7 +70,7 @@ A copy of the file alone, by other means, is none while the store is being writt
 write-ahead log beside it, regroup.db-wal.
 """
 
-moment: Final = loaded_type("regroup.cli.store.moments:parse_moment")
+moment: Final = loaded_type("regroup.cli.store.times:parse_moment")
 
 
 def add_events_arguments(parser: ArgumentParser) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import EventFormatter
 from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.cli.store.topic_names import topic_names_of
 from regroup.cli.terminal.consoles import PlainConsole
 from regroup.cli.terminal.output import print_error
 from regroup.cli.terminal.text import printable_json
@@ -26,19 +27,20 @@ def run(args: Namespace) -> int:
     if args.format == "jsonl":
         asyncio.run(show_events(args, format_event_json, partial(print, flush=args.follow)))
     else:
-        asyncio.run(show_events(args, EventFormatter(), PlainConsole().print))
+        asyncio.run(show_events(args, None, PlainConsole().print))
     return 0
 
 
-async def show_events(args: Namespace, form: Callable[[Record], Any], show: Callable[[Any], object]) -> None:
-    """Read the selected events, convert each with `form`, and pass it to `show`. Raises CannotRun for an unknown group,
-    unless --follow waits for one."""
+async def show_events(args: Namespace, form: Callable[[Record], Any] | None, show: Callable[[Any], object]) -> None:
+    """Read the selected events, convert each with `form`, by default to text, and pass it to `show`. Raises CannotRun
+    for an unknown group, unless --follow waits for one."""
     async with await open_store_to_read(args.store) as store:
         known = {group for group in await store.heads() if group is not None}
         if args.group is not None and args.group not in known:
             if not args.follow:
                 raise CannotRun(unknown_group(args.group, known))
             print_error("events", f"{unknown_group(args.group, known)}; waiting for it")
+        form = form or EventFormatter(await topic_names_of(store))
         async for record in _selected_records(store, args):
             try:
                 line = form(record)

@@ -1,14 +1,16 @@
 """Formats events as lines of text: position, time, group, event type, details, reason and cause."""
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from datetime import UTC, datetime
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from rich.text import Text
 
+from regroup.cli.store.topic_names import learn_topics
 from regroup.cli.terminal.text import printable, shorten_uuids
 from regroup.notation.partitions import format_partitions, format_ranges
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
@@ -18,6 +20,9 @@ COLORS: Final = {
     "generation-started": "bold green",
     "assignment-committed": "green",
     "rebalance-started": "bold yellow",
+    "target-assigned": "bold green",
+    "member-reconciled": "green",
+    "group-epoch-bumped": "bold yellow",
     "leader-elected": "cyan",
     "member-removed": "bold red",
     "member-left": "magenta",
@@ -34,30 +39,36 @@ HIDDEN_FIELDS: Final = {
     "delay_ms",
     "remaining_ms",
     "topic_id",
+    "metadata_hash",
+    "assigned_at_ms",
 }
 """Fields that the text leaves out; `--format jsonl` shows all."""
-TIME_FIELDS: Final = {"last_seen_ms", "commit_deadline_ms"}
+TIME_FIELDS: Final = {"last_seen_ms", "commit_deadline_ms", "revocation_deadline_ms"}
 """Fields that are times in epoch milliseconds; other fields that end in `_ms` are durations."""
+NO_TOPIC_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 MAX_LISTED_MEMBERS: Final = 20
 """The most members whose assignment a line shows."""
 
 
 class EventFormatter:
-    """Formats an event as a line, with a heading before the first event of each day."""
+    """Formats an event as a line, with a heading before the first event of each day. It names topics by their ids, and
+    learns those that are created while it reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, topics: Mapping[str, str] = NO_TOPIC_NAMES) -> None:
         self._day = ""
+        self._topics = dict(topics)
 
     def __call__(self, record: Record) -> Text:
-        line, day = format_event(record), f"{date_of(record.at_ms)}, times in UTC"
+        learn_topics(self._topics, (record,))
+        line, day = format_event(record, self._topics), f"{date_of(record.at_ms)}, times in UTC"
         if day == self._day:
             return line
         self._day = day
         return Text.assemble((f"{day}\n", "bold"), line)
 
 
-def format_event(record: Record) -> Text:
-    """An event as a line; the reason and the cause stand dimmed at the end."""
+def format_event(record: Record, topics: Mapping[str, str] = NO_TOPIC_NAMES) -> Text:
+    """An event as a line; the reason and the cause stand dimmed at the end. `topics` are names by topic id."""
     line = Text(style="dim")
 
     def add(text: str, style: str = "") -> None:
@@ -67,7 +78,7 @@ def format_event(record: Record) -> Text:
     add(f"{record.position:>6}  {clock_time(record.at_ms)}  ")
     add(f"{record.group if record.group is not None else '(cluster)':<16}", "default not dim")
     add(f" {record.type:<22} ", f"{COLORS.get(record.type, 'default')} not dim")
-    details = shorten_uuids(event_details(record))
+    details = shorten_uuids(event_details(record, topics=topics))
     add(details, "default not dim")
     reason = event_reason(record)
     behind = [f"because {shorten_uuids(reason)}"] if reason else []
@@ -78,14 +89,18 @@ def format_event(record: Record) -> Text:
 
 
 def event_details(
-    record: NewRecord, clock: Callable[[int], str] | None = None, hidden: Set[str] = HIDDEN_FIELDS
+    record: NewRecord,
+    clock: Callable[[int], str] | None = None,
+    hidden: Set[str] = HIDDEN_FIELDS,
+    topics: Mapping[str, str] = NO_TOPIC_NAMES,
 ) -> str:
     """The fields of an event as text, with ids in full length.
 
     `clock` formats times in epoch milliseconds; by default it gives the time of day. Fields in `hidden` are left out.
+    Topics that `topics` does not name stand there by their ids.
     """
     payload = msgspec.json.decode(record.payload)
-    return ", ".join(filter(None, _details(payload, clock or clock_time, hidden)))
+    return ", ".join(filter(None, _details(payload, clock or clock_time, hidden, topics)))
 
 
 def event_reason(record: NewRecord) -> str:
@@ -93,16 +108,28 @@ def event_reason(record: NewRecord) -> str:
     return str(msgspec.json.decode(record.payload).get("reason") or "")
 
 
-def _details(payload: dict[str, Any], clock: Callable[[int], str], hidden: Set[str]) -> Iterator[str]:
+def _details(
+    payload: dict[str, Any], clock: Callable[[int], str], hidden: Set[str], topics: Mapping[str, str]
+) -> Iterator[str]:
     """The fields of an event, each as text, without those that are not shown."""
     for name, value in payload.items():
         match name, value:
             case "profile", dict():
-                yield from _details(value, clock, hidden)
+                yield from _details(value, clock, hidden, topics)
             case "offsets", dict():
                 yield from _offsets(value)
             case "assignments", dict():
                 yield from _assignments(value)
+            case "targets", dict():
+                yield from _targets(value, topics)
+            case "assigned", dict():
+                yield f"assigned {_partitions(value, topics) or 'nothing'}"
+            case "pending_revocation", dict():
+                yield f"to give up {_partitions(value, topics)}" if value else ""
+            case "resolved", dict():
+                yield from (
+                    f"{pattern} matches {', '.join(each['topics']) or 'no topic'}" for pattern, each in value.items()
+                )
             case "profiles", dict():
                 yield _members(value)
             case "members", list():
@@ -158,6 +185,22 @@ def _assignments(assignments: dict[str, str]) -> Iterator[str]:
         yield f"{_assignment(b64decode(data))} to {member_id}"
     if len(assignments) > MAX_LISTED_MEMBERS:
         yield f"and {len(assignments) - MAX_LISTED_MEMBERS} more"
+
+
+def _targets(targets: dict[str, Any], topics: Mapping[str, str]) -> Iterator[str]:
+    """A text such as `orders 0-2 to anna` for each member that has another share of the target."""
+    for member_id, share in islice(targets.items(), MAX_LISTED_MEMBERS):
+        yield f"{_partitions(share, topics) or 'nothing'} to {member_id}"
+    if len(targets) > MAX_LISTED_MEMBERS:
+        yield f"and {len(targets) - MAX_LISTED_MEMBERS} more"
+
+
+def _partitions(partitions: dict[str, Any], topics: Mapping[str, str]) -> str:
+    """Partitions by topic id as `bills 0-3 and orders 5`."""
+    named = sorted(
+        (topics.get(topic_id, topic_id), int(each)) for topic_id, indexes in partitions.items() for each in indexes
+    )
+    return format_partitions(named, between=" and ")
 
 
 def _members(members: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.cli.terminal.text import printable, printable_json, shorten_uuids
 from regroup.notation.partitions import format_ranges
 from regroup.protocol.apis import APIS
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.reading import read_exchanges
 from regroup.server.recording.selection import ExchangeFilter
@@ -136,7 +137,9 @@ def line_details(exchange: RecordedExchange) -> Iterator[str]:
         yield f"until {clock_time(exchange.last_at_ms)}"
     if exchange.groups:
         yield " ".join(sorted(exchange.groups))
-    if exchange.generation is not None:
+    if isinstance(exchange.request, ConsumerGroupHeartbeatRequest):
+        yield f"epoch {exchange.request.member_epoch}"
+    elif exchange.generation is not None:
         yield f"generation {exchange.generation}"
     yield from (shorten_uuids(member) for member in sorted(exchange.members))
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,11 @@ from regroup.cli.jobs import CannotRun
 from regroup.cli.store.group_json import with_decoded_bytes
 from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.cli.store.replay_text import groups_text
+from regroup.cli.store.topic_names import topic_names_of
 from regroup.cli.terminal.output import program_name
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted, printable, printable_json
+from regroup.coordinator.consumer_group import ConsumerGroup
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import group_as_json
@@ -34,20 +36,35 @@ MAX_SHOWN_VIOLATIONS: Final = 20
 
 
 def run_replay(args: Namespace) -> int:
-    position, at_ms, groups = asyncio.run(groups_at(args))
+    position, at_ms, groups, topics = asyncio.run(groups_at(args))
     if args.format == "text" or (args.format is None and sys.stdout.isatty()):
-        for line in groups_text(position, at_ms, groups):
+        for line in groups_text(position, at_ms, groups, topics):
             print(line)
     else:
         shown = {group.group_id: with_decoded_bytes(group_as_json(group)) for group in groups}
-        document = json.dumps({"position": position, "groups": shown}, indent=2, ensure_ascii=False)
-        print(printable_json(document))
+        document = {"position": position, "groups": shown}
+        if named := named_topics(groups, topics):
+            document["topics"] = named
+        print(printable_json(json.dumps(document, indent=2, ensure_ascii=False)))
     return 0
 
 
-async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group]]:
-    """Fold the events up to and including the position --at. Returns the position, the time of the event there, and the
-    groups sorted by id.
+def named_topics(groups: Iterable[Group], topics: Mapping[str, str]) -> dict[str, str]:
+    """The names of the topics whose ids stand in these groups, those of the consumer protocol."""
+    ids = {each for group in groups if group.consumer is not None for each in topic_ids_of(group.consumer)}
+    return {topic_id: name for topic_id, name in topics.items() if topic_id in ids}
+
+
+def topic_ids_of(consumer: ConsumerGroup) -> Iterator[str]:
+    for member in consumer.members.values():
+        yield from (*member.assigned, *member.pending_revocation)
+    for share in consumer.targets.values():
+        yield from share
+
+
+async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group], dict[str, str]]:
+    """Fold the events up to and including the position --at. Returns the position, the time of the event there, the
+    groups sorted by id, and the names of topics by id.
 
     Raises CannotRun for an unknown position or group.
     """
@@ -57,11 +74,12 @@ async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group]]:
         if not first <= at <= last:
             raise CannotRun(f"unknown position {at}; the store holds {first} to {last}{trimmed_text(first)}")
         groups = await load_groups(store, until=at)
+        topics = await topic_names_of(store)
         times = [record.at_ms async for record in store.read(after=max(at - 1, first), until=at)]
     shown = [group for name, group in sorted(groups.items()) if args.group in (None, name)]
     if args.group is not None and not shown:
         raise CannotRun(f"{unknown_group(args.group, groups)}, at position {at}")
-    return at, times[-1] if times else None, shown
+    return at, times[-1] if times else None, shown, topics
 
 
 def run_verify(args: Namespace) -> int:

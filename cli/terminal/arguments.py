@@ -10,9 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from regroup.notation.addresses import MAX_PORT
 from regroup.notation.durations import parse_duration_ms
-
-MAX_PORT: Final = 65_535
 
 Value = TypeVar("Value")
 
@@ -86,8 +85,8 @@ def setting(text: str) -> tuple[str, str]:
 
 port: Final = whole_number(0, MAX_PORT, what="port")
 duration_ms: Final = argument_type(parse_duration_ms)
-host: Final = loaded_type("regroup.members.transports.tcp:parse_host")
-host_and_port: Final = loaded_type("regroup.members.transports.tcp:parse_host_port")
+host: Final = loaded_type("regroup.notation.addresses:parse_host")
+host_and_port: Final = loaded_type("regroup.notation.addresses:parse_host_port")
 mqtt_address: Final = loaded_type("regroup.mqtt.address:parse_mqtt_address")
 
 

@@ -17,8 +17,7 @@ PROGRESS_LINE_INTERVAL_S: Final = 30.0
 
 
 class ProgressReporter:
-    """A function that is called with a description of the work, how much of it is done, and the total if it is
-    known."""
+    """Shows progress. Call it with a description of the work, how much of it is done, and the total if known."""
 
     def __init__(self, console: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)

@@ -21,9 +21,9 @@ from regroup.mqtt.address import MqttAccess
 from regroup.mqtt.link import MqttLink, run_until_first_ends
 from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics
+from regroup.server.mqtt.group_summary import GroupSummary
 from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence, RefusalMessage
 from regroup.server.mqtt.reader import FeedReader
-from regroup.server.mqtt.summaries import GroupSummary
 from regroup.server.rate_limited_log import RateLimitedLog
 
 REFRESH_INTERVAL_S: Final = 0.25
@@ -72,6 +72,8 @@ class FeedWatcher:
         self._from_start: bool = args.from_start
         self._console = console
         self._report = RateLimitedLog(partial(print_error, "watch"))
+        self._topic_names: dict[str, str] = {}
+        """Names of topics by id, as far as the feed has shown their creation."""
         self._reader = FeedReader(from_start=args.from_start)
         self.cluster = WatchedCluster(args.mqtt)
         self.has_connected = False
@@ -151,7 +153,7 @@ class FeedWatcher:
                 for event in self._reader.accept(message):
                     self.cluster.record_event(message.group, event)
                     if self._console is not None:
-                        self._console.print(event_line(message.group, event))
+                        self._console.print(event_line(message.group, event, self._topic_names))
 
     async def _request_missing_events(self, client: aiomqtt.Client) -> None:
         """Request the events that have been missing for an interval: the MQTT broker has lost them, or they precede

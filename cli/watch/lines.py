@@ -2,16 +2,23 @@
 refused requests.
 """
 
+from typing import Final
+
 from rich.text import Text
 
 from regroup.cli.store.events_text import clock_time, format_event
+from regroup.cli.store.topic_names import learn_topics
 from regroup.cli.terminal.text import printable, shorten_uuids
 from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, RefusalMessage
 from regroup.storage.records import Record
 
+EPOCH_ERRORS: Final = ("STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH")
+"""Errors that only a request with a member epoch gets; the API itself says so for heartbeats alone."""
 
-def event_line(group: str | None, event: FeedEvent) -> Text:
-    """An event as the line that `regroup events` prints for it. Raises ValueError for a payload that is not an
+
+def event_line(group: str | None, event: FeedEvent, topics: dict[str, str] | None = None) -> Text:
+    """An event as the line that `regroup events` prints for it. `topics` are names by topic id, and get those that the
+    event creates. Raises ValueError for a payload that is not an
     event's."""
     payload, cause = bytes(event.payload), bytes(event.cause)
     record = Record(
@@ -26,7 +33,9 @@ def event_line(group: str | None, event: FeedEvent) -> Text:
         position=event.position,
     )
     try:
-        line = format_event(record)
+        known = {} if topics is None else topics
+        learn_topics(known, (record,))
+        line = format_event(record, known)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except (LookupError, TypeError, AttributeError) as error:
@@ -39,7 +48,8 @@ def event_line(group: str | None, event: FeedEvent) -> Text:
 def describe_refusal(refusal: RefusalMessage) -> str:
     """Refused requests in one sentence: whose, which, and why."""
     who = refusal.group_instance_id or refusal.client_id or shorten_uuids(refusal.member_id)
-    generation = f", generation {refusal.generation_id}" if refusal.generation_id is not None else ""
+    number = "epoch" if refusal.api == "ConsumerGroupHeartbeat" or refusal.error in EPOCH_ERRORS else "generation"
+    generation = f", {number} {refusal.generation_id}" if refusal.generation_id is not None else ""
     if refusal.count == 1:
         return f"{refusal.api} was refused: {refusal.error} (to {who}{generation})"
     if not refusal.is_one_kind:

@@ -12,17 +12,25 @@ from rich.text import Text
 
 from regroup.cli.terminal.text import counted, printable, shorten_uuids
 from regroup.cli.watch.lines import describe_refusal
+from regroup.coordinator.consumer_group import ReconciliationState
 from regroup.mqtt.address import MqttAddress
 from regroup.mqtt.payloads import decode_payload
+from regroup.server.mqtt.consumer_summary import ConsumerState
+from regroup.server.mqtt.group_summary import GroupSummary, MemberSummary
 from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence, RefusalMessage
-from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
 MAX_TABLE_ROWS: Final = 40
 """The most groups in the table; its caption says how many there are in all."""
 MAX_SHOWN_MEMBERS: Final = 6
 WIDE: Final = 110
 """The width of a terminal, in characters, from which on the last event has a column."""
-COLORS: Final = {"Stable": "green", "Empty": "dim", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow"}
+COLORS: Final = {
+    "Stable": "green",
+    "Empty": "dim",
+    **dict.fromkeys(("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"), "yellow"),
+}
+REMOVAL_SHOWN_MS: Final = 60_000
+"""For how many milliseconds the removal of a member is shown."""
 
 
 @dataclass(slots=True)
@@ -75,7 +83,7 @@ def groups_table(cluster: WatchedCluster, now_ms: int, width: int = 80) -> Group
             _cell(group.group[:40]),
             _cell(group.state, COLORS.get(group.state, "")),
             _cell(f"{_seconds(now_ms - group.state_since_ms)} s"),
-            _cell(str(group.generation_id)),
+            _cell(str(group.generation_id) if group.consumer is None else f"epoch {group.generation_id}"),
             _cell(_members(group)),
         ]
         table.add_row(*row, *([_cell(event.type if event else "–")] if width >= WIDE else []))
@@ -87,8 +95,13 @@ def groups_table(cluster: WatchedCluster, now_ms: int, width: int = 80) -> Group
 
 
 def _notes(cluster: WatchedCluster, group: GroupSummary, now_ms: int) -> Iterator[str]:
-    """What went wrong in a group, as lines of text: lost connections, and the last refused requests."""
+    """What goes on in a group, and what went wrong, as lines of text: its reconciliation, lost connections, the last
+    removed member, and the last refused requests."""
+    if group.consumer is not None and (text := _reconciliation(group.consumer, group, now_ms)):
+        yield text
     if text := _lost_connections(group, now_ms) or cluster.detections.get(group.group, ""):
+        yield text
+    if text := _removal(cluster, group, now_ms):
         yield text
     if refusal := cluster.refusals.get(group.group):
         yield f"{describe_refusal(refusal)}, {_seconds(now_ms - refusal.at_ms)} s ago"
@@ -109,11 +122,51 @@ def _members(group: GroupSummary) -> str:
     """The members of a group by their shortest names, as text; the leader is marked with a star."""
     shown = group.members[:MAX_SHOWN_MEMBERS]
     names = ", ".join(
-        name + "*" * (each.member_id == group.leader_id) + (f" (awaits {each.awaiting})" if each.awaiting else "")
+        name + "*" * (each.member_id == group.leader_id) + (f" ({notes})" if (notes := _condition(each, group)) else "")
         for each, name in zip(shown, _short_names(shown), strict=True)
     )
     more = group.member_count - len(shown)
     return f"{names} and {more} more" if more > 0 else names or "–"
+
+
+def _condition(member: MemberSummary, group: GroupSummary) -> str:
+    """What a member still has to do or to wait for, as text; empty if nothing."""
+    if member.awaiting:
+        return f"awaits {member.awaiting}"
+    if (reconciling := member.consumer) is None or group.consumer is None:
+        return ""
+    notes = ["classic"] if reconciling.is_classic else []
+    if reconciling.member_epoch < 0:
+        notes.append("away")
+    elif reconciling.member_epoch != group.consumer.group_epoch:
+        notes.append(f"epoch {reconciling.member_epoch}")
+    if reconciling.state is ReconciliationState.UNREVOKED_PARTITIONS:
+        notes.append(f"revokes {reconciling.pending_count}")
+    elif reconciling.state is ReconciliationState.UNRELEASED_PARTITIONS:
+        notes.append("waits for partitions")
+    return ", ".join(notes)
+
+
+def _reconciliation(state: ConsumerState, group: GroupSummary, now_ms: int) -> str:
+    """How far a reconciliation that goes on has come, as text; empty if none does."""
+    running = state.reconciliation
+    if running is None or running.ended_at_ms is not None:
+        return ""
+    target = (
+        "" if state.assignment_epoch == state.group_epoch else f"; the target is that of epoch {state.assignment_epoch}"
+    )
+    return (
+        f"reconciliation to epoch {running.group_epoch} for {_seconds(now_ms - running.began_at_ms)} s, "
+        f"{running.members_behind} of {counted(group.member_count, 'member')} behind{target}"
+    )
+
+
+def _removal(cluster: WatchedCluster, group: GroupSummary, now_ms: int) -> str:
+    """The last removed member as text; empty if it was long ago, or the loss of its connection is shown."""
+    last = group.removed_members[-1] if group.removed_members else None
+    if last is None or now_ms - last.at_ms > REMOVAL_SHOWN_MS or group.group in cluster.detections:
+        return ""
+    return f"{shorten_uuids(last.member_id)} was removed {_seconds(now_ms - last.at_ms)} s ago: {last.reason}"
 
 
 def _short_names(members: Sequence[MemberSummary]) -> list[str]:

@@ -11,6 +11,7 @@ MAX_MODULES = 90
 """Modules beside those of a bare interpreter, those of the standard library included."""
 LIGHT_MODULES = {"regroup.cli.main", "regroup.cli.terminal.arguments", "regroup.cli.terminal.output"} | {
     "regroup.cli.terminal.text",
+    "regroup.notation.addresses",
     "regroup.notation.durations",
 }
 """Modules of regroup that every command loads."""

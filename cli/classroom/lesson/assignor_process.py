@@ -33,7 +33,7 @@ _GRACE_S: Final = 0.5
 
 
 class AssignorProcess:
-    """Calls the learner's `assign` for a sequence of cases, in a new process each time."""
+    """Calls the learner's function `assign`; each call runs a list of cases in a new process."""
 
     def __init__(self, file: Path, time_limit_s: float = TIME_LIMIT_S) -> None:
         self._file, self._time_limit_s = file.absolute(), time_limit_s
@@ -41,7 +41,7 @@ class AssignorProcess:
         """What the function printed, of all calls."""
 
     def __call__(self, cases: Sequence[MadeUpCase]) -> list[Any]:
-        """What `assign` returned for each case, as JSON has it. Raises AssignorFailure."""
+        """The assignment that `assign` returned for each case, as plain values. Raises AssignorFailure."""
         with tempfile.TemporaryDirectory() as folder:
             cases_file = Path(folder, "cases.json")
             cases_file.write_text(json.dumps(cases), encoding="utf-8")
@@ -86,7 +86,7 @@ class AssignorProcess:
         return found
 
     def _read(self, process: subprocess.Popen[bytes], output: IO[bytes], results: IO[bytes]) -> bytes:
-        """Read output and result until both end, or a limit is reached. Raises AssignorFailure."""
+        """Read the process's output and its results until both end. Raises AssignorFailure if a limit is exceeded."""
         contents = {output.fileno(): bytearray(), results.fileno(): bytearray()}
         printed, result = contents[output.fileno()], contents[results.fileno()]
         deadline_s = time.monotonic() + self._time_limit_s
@@ -121,7 +121,10 @@ class AssignorProcess:
 
 
 def _kill_session(process: subprocess.Popen[bytes]) -> None:
-    """End the process and all that it has started. One that has closed its output gets a moment to end by itself."""
+    """End the process and all processes that it has started.
+
+    If no error is being handled, the process first gets a moment to end by itself.
+    """
     with suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE_S if sys.exc_info()[0] is None else 0)
     try:
@@ -139,7 +142,10 @@ def _how_it_ended(process: subprocess.Popen[bytes]) -> str:
 
 
 def example_problems(lesson: Lesson) -> Iterator[str]:
-    """Run the examples of a task that asks for an assignor, and say which are not what they should be."""
+    """Run the examples of a task that asks for an assignor.
+
+    Yields a sentence for each `right` one that does not solve the task, and each `wrong` one that does.
+    """
     task = lesson.parts.task
     if task.assignor is None:
         return

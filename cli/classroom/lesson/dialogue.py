@@ -34,17 +34,17 @@ MAX_LINE = 2_000
 
 
 class Keep(Protocol):
-    """Keeps what was done."""
+    """A function that saves the learner's progress in a lesson: the answer, or that the task is solved."""
 
     def __call__(self, *, answered: Answered | None = None, is_solved: bool = False) -> None: ...
 
 
 class Ended(Exception):
-    """The learner has ended the lesson: there are no further lines."""
+    """Raised at the end of the input: the learner has ended the lesson."""
 
 
 class LessonDialogue:
-    """One lesson, from its text to its task."""
+    """Leads a learner through one lesson in the terminal: text, question, replay and task."""
 
     def __init__(self, lesson: Lesson, language: Language, number: int | None, keep: Keep) -> None:
         self._lesson, self._language, self._number, self._keep = lesson, language, number, keep
@@ -54,7 +54,7 @@ class LessonDialogue:
             sys.stdin.reconfigure(errors="replace")
 
     def run(self) -> None:
-        """Print everything and read the answers, until the lesson or the input ends."""
+        """Print the parts of the lesson and read the learner's answers, until the lesson or the input ends."""
         try:
             self._introduce()
             self._ask_question()
@@ -136,7 +136,7 @@ class LessonDialogue:
                 return
 
     def _attempt_settings(self) -> TaskResult | None:
-        """Read every setting and run the task; None if the learner leaves it."""
+        """Read a value for every setting and run the task; None if the learner skips the task."""
         values = {}
         for name, setting in self._lesson.parts.task.settings.items():
             says = in_language(setting.says, self._language)
@@ -159,7 +159,7 @@ class LessonDialogue:
         return run_task(self._lesson, values, self._language)
 
     def _attempt_assignor(self) -> TaskResult | None:
-        """Read the name of a file and run the assignor in it; None if the learner leaves it."""
+        """Read the name of a file, and run the task with the assignor in it; None if the learner skips the task."""
         while (answer := self._read(self._phrase("file"))) != SKIP:
             if answer == SHOW:
                 self._show_solution()
@@ -244,7 +244,7 @@ class LessonDialogue:
 
 
 def solution_lines(example: Any) -> Iterator[str]:
-    """An example of a task: settings line by line, or the text of an assignor."""
+    """Yield the lines that show an example: one for each setting, or the text of an assignor."""
     if isinstance(example, str):
         yield from example.strip().split("\n")
     else:

@@ -32,7 +32,7 @@ MAX_SHOWN_PROBLEMS = 20
 
 @cannot_run_after(UnknownLesson, *FILE_ERRORS)
 def run(args: Namespace) -> int:
-    """List, check or take lessons. Raises CannotRun."""
+    """Carry out `regroup lesson`: list the lessons, check a file, or take a lesson. Raises CannotRun."""
     language = Language(args.language)
     for option in ("port", "assignor"):
         if getattr(args, option) is not None and not args.page:
@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
 
 
 def show_list(language: Language) -> int:
-    """Print the lessons with what was done."""
+    """Print all lessons, each with marks for the learner's answer and for a solved task."""
     progress = kept_progress()
     print(phrase("list", language))
     for number in lesson_numbers():
@@ -75,7 +75,7 @@ def _marks(done: LessonProgress) -> str:
 
 
 def check(file: Path, language: Language) -> int:
-    """Print what is wrong with a file; the exit code is 1 if anything is."""
+    """Check the lesson in a file, and print its problems; return the exit code, 1 if there are any."""
     try:
         checked = read_lesson_file(file)
         problems = [f"{file}: {problem}" for problem in (*lesson_problems(checked), *example_problems(checked))]
@@ -89,7 +89,7 @@ def check(file: Path, language: Language) -> int:
 
 
 def take(word: str, language: Language) -> int:
-    """Take a lesson in the terminal, and keep what was done."""
+    """Run a lesson in the terminal and save the learner's progress. `word` is a number, an id or a file."""
     taken = sound_lesson(word)
     number = number_of(taken)
     kept_progress()  # a damaged file is named before the lesson begins
@@ -98,6 +98,6 @@ def take(word: str, language: Language) -> int:
 
 
 def serve_page(args: Namespace) -> int:
-    """Serve the lessons in a browser. Raises CannotRun."""
+    """Serve the page of lessons for a browser. Raises CannotRun."""
     need_packages(("starlette", "uvicorn"), "pip install starlette uvicorn")
     return int(load("regroup.cli.classroom.lesson_page.serving:run")(args))

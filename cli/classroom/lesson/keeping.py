@@ -14,7 +14,7 @@ def progress_path() -> Path:
 
 
 def kept_progress() -> Progress:
-    """The progress; where its file is damaged, a message says so and it begins again."""
+    """The learner's progress from its file. If the file is damaged, print so and return an empty progress."""
     try:
         return load_progress(progress_path())
     except ProgressDamaged as error:
@@ -23,7 +23,10 @@ def kept_progress() -> Progress:
 
 
 def keep_progress(key: str, *, answered: Answered | None = None, is_solved: bool = False) -> None:
-    """Keep what was done in the lesson with this key. Another terminal may have changed the file. Raises OSError."""
+    """Add an answer or a solved task to the saved progress under this key. Raises OSError.
+
+    The file is read again before, since another terminal may have changed it.
+    """
     progress = kept_progress()
     if answered is not None:
         progress = progress.with_answer(key, answered)
@@ -33,5 +36,8 @@ def keep_progress(key: str, *, answered: Answered | None = None, is_solved: bool
 
 
 def progress_key(lesson_id: str, number: int | None) -> str:
-    """Under what the progress in a lesson is kept; one of a file of one's own is kept apart from those of regroup."""
+    """The key under which the progress in a lesson is saved; `own/` stands before the id of a user's own lesson.
+
+    `number` is None for a lesson that does not come with regroup.
+    """
     return lesson_id if number else f"own/{lesson_id}"

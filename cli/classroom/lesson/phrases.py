@@ -70,16 +70,16 @@ FILE_ERRORS: Final[dict[type[OSError], str]] = {
 
 
 def file_error(error: OSError, language: Language) -> str:
-    """Why a file could not be read; what is rare is said in the words of the operating system."""
+    """Why a file could not be read, in this language; errors without a translation in the operating system's words."""
     said = error.strerror or str(error)
     return said if language is Language.ENGLISH else FILE_ERRORS.get(type(error), said)
 
 
 def phrase(name: str, language: Language, **values: object) -> str:
-    """A phrase with its values."""
+    """The text with this name in a language, with its values filled in."""
     return PHRASES[name][0 if language is Language.ENGLISH else 1].format(**values)
 
 
 def answer_hint(kind: str, language: Language, names: str) -> str:
-    """What an answer of this kind looks like."""
+    """How to write an answer of this kind; `names` are the names that it may contain."""
     return HINTS[kind][0 if language is Language.ENGLISH else 1].format(names=names)

@@ -8,9 +8,9 @@ from regroup.cli.jobs import CannotRun
 
 
 def sound_lesson(word: str) -> Lesson:
-    """The lesson of a number, of an id or in a file; those that come with regroup are tested, and not checked here.
+    """The lesson that a word names: a number, an id, or the path of a file. A lesson from a file is checked.
 
-    Raises CannotRun, UnknownLesson, OSError.
+    Raises UnknownLesson, OSError, and CannotRun for a file with problems.
     """
     try:
         taken = find_lesson(word)

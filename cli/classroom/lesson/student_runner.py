@@ -43,14 +43,14 @@ MAX_DETAIL = 4_000
 
 
 class Refused(Exception):
-    """Something that an assignor of a lesson may not do."""
+    """Raised in a learner's code if it does what an assignor of a lesson may not do, such as opening a socket."""
 
 
 refused: list[str] = []
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook that refuses what does not belong to computing."""
+    """An audit hook of Python: raises Refused for actions such as writing a file or starting a process."""
     what = REFUSED.get(event)
     if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
         what = "write a file"
@@ -60,7 +60,7 @@ def refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def limit(memory_bytes: int, cpu_s: int) -> None:
-    """Set the limits of this process. A system that lacks one goes without it."""
+    """Limit the memory and processor time of this process, as far as the operating system supports that."""
     if resource is None:
         return
     limits = [("RLIMIT_AS", memory_bytes), ("RLIMIT_CPU", cpu_s), ("RLIMIT_CORE", 0)]
@@ -74,7 +74,7 @@ def limit(memory_bytes: int, cpu_s: int) -> None:
 
 
 def short_traceback(error: BaseException, file: str) -> str:
-    """The traceback from the learner's file on, without the lines of this one."""
+    """The error with the part of its traceback that is in the learner's file."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == file]
     lines = traceback.format_list(own) + traceback.format_exception_only(type(error), error)
@@ -82,12 +82,12 @@ def short_traceback(error: BaseException, file: str) -> str:
 
 
 def failure(kind: str, detail: str = "") -> dict[str, str]:
-    """A result that says what went wrong."""
+    """A result for the parent process that says what went wrong: its kind, and a detail such as a traceback."""
     return {"failure": kind, "detail": detail}
 
 
 def run_cases(file: str, source: bytes, cases: list[Any], memory_bytes: int) -> dict[str, Any]:
-    """Load the file and call its function for each case."""
+    """Load the learner's file, call its function `assign` for each case, and return the results or the failure."""
     scope: dict[str, Any] = {"__name__": "assignor", "__file__": file}
     stage = "cannot be loaded"
     try:
@@ -109,11 +109,11 @@ def run_cases(file: str, source: bytes, cases: list[Any], memory_bytes: int) -> 
 
 
 class Nonsense(Exception):
-    """A result that is no assignment."""
+    """Raised for a value that the learner's function returned and that is no assignment."""
 
 
 def as_json(returned: Any) -> Any:
-    """The result as JSON can hold it: tuples and sets of partitions become lists."""
+    """The assignment that the learner's function returned, as lists that JSON can hold. Raises Nonsense."""
     if not isinstance(returned, dict):
         raise Nonsense(short(returned))
     found = {}
@@ -130,7 +130,7 @@ def as_json(returned: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """A value in at most 60 characters."""
+    """The `repr` of a value, cut after 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 

@@ -10,9 +10,10 @@ WIDTH: Final = 80
 
 
 def paragraphs(text: str, indent: str = "") -> Iterator[str]:
-    """The lines of a text, which has one line for each paragraph, and empty lines between them.
+    """Yield the lines to print for a text in which each paragraph is one line, with an empty line between paragraphs.
 
-    A paragraph that begins with a blank or `- ` has lines that stay as they are.
+    Paragraphs are wrapped at WIDTH columns, and their lines begin with `indent`. A paragraph that begins with a blank
+    or `- ` may have several lines, and these are not wrapped.
     """
     for number, paragraph in enumerate(text.split("\n\n")):
         if number:
@@ -24,5 +25,8 @@ def paragraphs(text: str, indent: str = "") -> Iterator[str]:
 
 
 def wrapped(text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
-    """The lines of one paragraph, at most WIDTH columns wide; `first` begins the first line in place of `indent`."""
+    """Wrap one paragraph: yield lines of at most WIDTH columns.
+
+    Each line begins with `indent`; the first one begins with `first`, if given.
+    """
     return wrapping.wrapped(printable(text), WIDTH, indent, first)

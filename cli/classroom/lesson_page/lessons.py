@@ -27,20 +27,23 @@ Shown = Mapping[str, Any]
 
 
 class OwnFile(NamedTuple):
-    """A lesson in a file of one's own."""
+    """A lesson that was read from a user's file, with the path of that file."""
 
     path: Path
     lesson: Lesson
 
 
 class PageLessons:
-    """What the page shows and does. The learner's assignor is the file of the command line, and no other."""
+    """The requests of the lessons' page: each method returns the JSON object of one of them.
+
+    The page cannot name a file: the only assignor that it can run is the file named on the command line.
+    """
 
     def __init__(self, own: OwnFile | None, assignor: Path | None, run: RunProcess) -> None:
         self._own, self._assignor, self._run = own, assignor, run
 
     async def listed(self, language: str) -> Shown:
-        """Every lesson with what was done; one's own file comes last."""
+        """The list of lessons with the learner's progress in each; a lesson from a user's file comes last."""
         shown = Language(language)
         progress = await asyncio.to_thread(kept_progress)
         lessons = list_document(progress, shown)
@@ -53,7 +56,7 @@ class PageLessons:
         return {"lessons": lessons}
 
     async def lesson(self, wanted: LessonInput) -> Shown:
-        """What a learner sees before the answer."""
+        """A lesson as shown before the answer, with the learner's progress and the numbers of its neighbours."""
         taken, number = self._taken(wanted.lesson)
         language = Language(wanted.language)
         progress = await asyncio.to_thread(kept_progress)
@@ -70,15 +73,14 @@ class PageLessons:
         }
 
     async def solution(self, wanted: LessonInput) -> Shown:
-        """An example that solves the task."""
+        """The lines of an example that solves the lesson's task."""
         taken, _ = self._taken(wanted.lesson)
         return {"lines": list(solution_lines(taken.parts.task.right[0]))}
 
     async def answer(self, wanted: AnswerInput) -> Shown:
-        """The verdict on an answer, and the run. The first answer counts.
+        """The verdict on an answer, with the replay of the run. The first answer is saved as the learner's progress.
 
-        An answer of another form than is asked for has the hint alone, as `unreadable`: a learner's slip is no error of
-        the page.
+        If the answer cannot be parsed, nothing is run or saved, and the result is a hint in `unreadable`.
         """
         taken, number = self._taken(wanted.lesson)
         if wanted.answer is not None:
@@ -93,9 +95,9 @@ class PageLessons:
         return result
 
     async def run_task(self, wanted: TaskInput) -> Shown:
-        """The result of a task with settings; `unreadable` says what a setting takes that was written in another form.
+        """The result of a task with these settings; a value that a setting cannot have gives a hint in `unreadable`.
 
-        Raises InvalidInput for what the form of the task cannot send.
+        Raises InvalidInput for a setting that the task does not have.
         """
         taken, number = self._taken(wanted.lesson)
         if taken.parts.task.assignor is not None:
@@ -110,7 +112,10 @@ class PageLessons:
         return await self._solved(taken, number, await self._run(job))
 
     async def run_assignor(self, wanted: LessonInput) -> Shown:
-        """The result of the learner's file. Raises InvalidInput, and ControlRefused for a file that cannot be read."""
+        """The result of a task with the learner's assignor. Raises InvalidInput if the task or the file does not exist.
+
+        Raises ControlRefused for a file that cannot be read.
+        """
         taken, number = self._taken(wanted.lesson)
         if taken.parts.task.assignor is None:
             raise InvalidInput("the task of this lesson has settings, and no assignor")
@@ -138,7 +143,10 @@ class PageLessons:
         await asyncio.to_thread(keep_progress, progress_key(taken.id, number), **done)
 
     def _taken(self, word: str) -> tuple[Lesson, int | None]:
-        """A lesson and its number; one's own has none. Raises ControlRefused."""
+        """The lesson that a word of the page names, and its number; None as number of a user's own lesson.
+
+        Raises ControlRefused for an unknown lesson.
+        """
         if word == OWN and self._own is not None:
             return self._own.lesson, None
         numbers = {str(number): number for number in lesson_numbers()}
@@ -150,7 +158,7 @@ class PageLessons:
         return taken, number
 
     def _source(self, word: str) -> str:
-        """What another process finds the lesson by."""
+        """The word by which another process finds the same lesson: a number or id, or the path of the user's file."""
         return str(self._own.path.absolute()) if word == OWN and self._own is not None else word
 
     def _hint(self, taken: Lesson, language: Language) -> str:

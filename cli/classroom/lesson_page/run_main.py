@@ -25,7 +25,7 @@ MAX_SHOWN_OUTPUT: Final = 2_000
 
 
 def run_job(job: Job) -> Result:
-    """The result of a job. Raises what reading and running a lesson raises."""
+    """Carry out a job and return its result. Raises the errors of reading and running a lesson."""
     taken, language = find_lesson(job.lesson), Language(job.language)
     match job:
         case AnswerJob(answer=answer):
@@ -39,7 +39,10 @@ def run_job(job: Job) -> Result:
 
 
 def _answered(taken: Lesson, answer: str | None, language: Language) -> Result:
-    """The verdict, the replay, and the recorded run as the page draws it; its times count from the start of the run."""
+    """The verdict on an answer, the replay, and the document of the recorded run for the page.
+
+    Times in the document count from the start of the run.
+    """
     run = run_lesson(taken)
     found = answer_document(taken, run, answer, language)
     if "unreadable" in found:
@@ -51,7 +54,7 @@ def _answered(taken: Lesson, answer: str | None, language: Language) -> Result:
 
 
 def main() -> None:
-    """Run one job. SIGTERM ends a learner's assignor too, which runs in a session of its own."""
+    """Carry out the job on standard input. SIGTERM also ends the process of a learner's assignor."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     # The runs of the lab may print; what is written to the output is the result alone.
     results = os.fdopen(os.dup(1), "wb")

@@ -25,14 +25,14 @@ log = get_logger("lesson")
 
 
 class RunProcess:
-    """Runs one job at a time."""
+    """Runs jobs of the page, each in a new process, and refuses a job while another one runs."""
 
     def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:
         self._time_limit_s = time_limit_s
         self._is_running = False
 
     async def __call__(self, job: Job) -> Result:
-        """The result of a job. Raises ControlRefused while another one runs, and for one that takes too long."""
+        """Run a job and return its result. Raises ControlRefused if another job runs, or the job takes too long."""
         if self._is_running:
             raise ControlRefused(Status.TOO_MANY_WAITS, "another run has not ended yet: try again in a moment")
         self._is_running = True
@@ -69,7 +69,7 @@ class RunProcess:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process. It gets a moment to end what it has started in sessions of their own."""
+    """End the process with SIGTERM, on which it ends the processes that it has started; after a moment, kill it."""
     with suppress(ProcessLookupError, TimeoutError):
         process.terminate()
         async with asyncio.timeout(GRACE_S):

@@ -9,27 +9,27 @@ OWN: Final = "own"
 
 
 class LessonJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A lesson, by its number or id or as the path of its file, and the language of texts."""
+    """The base of all jobs: a lesson, by its number, id or path, and the language of the texts in the result."""
 
     lesson: str
     language: str
 
 
 class AnswerJob(LessonJob, frozen=True, kw_only=True, tag="answer"):
-    """Check an answer, and show the run."""
+    """The job to check an answer and return the run of the lesson."""
 
     answer: str | None
     """None leaves the question."""
 
 
 class TaskJob(LessonJob, frozen=True, kw_only=True, tag="task"):
-    """Run the task with these settings."""
+    """The job to run the lesson's task with these values of its settings."""
 
     values: dict[str, str]
 
 
 class AssignorJob(LessonJob, frozen=True, kw_only=True, tag="assignor"):
-    """Run the task with the learner's file."""
+    """The job to run the lesson's task with the assignor in the learner's file."""
 
     file: str
 

@@ -34,7 +34,7 @@ PAGE: Final = 10
 
 
 class Lines(Widget):
-    """The screen: text alone, which is drawn again whenever something of it has changed."""
+    """The widget of the whole screen: draws the view's lines of text again whenever something has changed."""
 
     DEFAULT_CSS = "Lines { width: 100%; height: 100%; background: ansi_default; color: ansi_default; }"
 
@@ -48,7 +48,7 @@ class Lines(Widget):
 
 
 class StepApp(App[None]):
-    """Walks the groups of one store."""
+    """The full-screen view of `regroup step`: shows one of a store's groups at one moment, and handles keys."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = "Screen { overflow: hidden; }"
@@ -98,7 +98,7 @@ class StepApp(App[None]):
 
     @property
     def shown(self) -> Shown:
-        """What the screen shows now."""
+        """The values that the screen shows now."""
         return replace(
             self.group.shown(hides_commits=self._hides_commits),
             group_number=self._group_number + 1,
@@ -113,13 +113,16 @@ class StepApp(App[None]):
         yield Lines(self)
 
     def on_mount(self) -> None:
-        """Leave the view on SIGTERM too, which would otherwise leave the terminal as the view has set it up."""
+        """Exit on SIGTERM in the regular way, so that the terminal gets its former settings back."""
         if not self.is_headless:
             leave = partial(self.exit, return_code=EXIT_TERMINATED)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave)
 
     def action_step(self, steps: int) -> None:
-        """Go so many events on or back. From a message behind an event, one step back leads to this event."""
+        """Go `steps` events forward, or back if negative.
+
+        If a recorded message after an event is shown, one step back goes to this event.
+        """
         self._stop()
         steps += self.group.message is not None and steps < 0
         self._go(self._walk.step(self.group.index, steps) if steps else self.group.index)
@@ -133,7 +136,7 @@ class StepApp(App[None]):
         self._go(self._walk.last())
 
     def action_jump(self, where: str) -> None:
-        """Go to the next or previous rebalance or deadline, by the name of the method of `Walk`."""
+        """Go to another rebalance or deadline; `where` is a method of `Walk`, such as `next_rebalance`."""
         self._stop()
         found = getattr(self._walk, where)(self.group.index)
         if found is None:
@@ -142,7 +145,7 @@ class StepApp(App[None]):
             self._go(found)
 
     def action_message(self, where: str) -> None:
-        """Go to the next or previous recorded request or response, by the name of the method of `Walk`."""
+        """Go to another recorded request or response; `where` is `next_message` or `previous_message`."""
         self._stop()
         found = getattr(self._walk, where)(self.group.index, self.group.message)
         if found is not None:
@@ -157,7 +160,7 @@ class StepApp(App[None]):
         self.push_screen(PlaceDialog(self.shown.says("Go to"), self.shown.says("place")), self._go_to_place)
 
     def action_commits(self) -> None:
-        """Pass over the events about offsets from now on, or no longer."""
+        """Switch on or off that steps skip the events about offsets."""
         self._hides_commits = not self._hides_commits
         index = self._walk.nearest(self.group.index) if self._hides_commits else self.group.index
         self._go(index)
@@ -180,7 +183,7 @@ class StepApp(App[None]):
         self._say("speed", speed=f"{SPEEDS[self._speed]:g}")
 
     def action_group(self, steps: int) -> None:
-        """Go to another group, at the same position of the store."""
+        """Show another group, `steps` further in the list, at the same position of the store."""
         if len(self.screen_stack) > 1:
             return
         if len(self._groups) == 1:
@@ -240,7 +243,7 @@ class StepApp(App[None]):
             self._say("positions", first=first, last=last)
 
     def _go(self, index: int, message: int | None = None) -> None:
-        """Show a moment of this group, or a recorded message behind it, and take the last word to the reader away."""
+        """Show the moment with this index, or a recorded message after it, and clear the note in the last line."""
         self.group.index, self.group.message, self._scroll, self._message = index, message, 0, ""
         self._draw()
 

@@ -14,7 +14,7 @@ MORE: Final = "…"
 
 
 def fit(text: str, width: int) -> str:
-    """The text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
+    """The text in exactly `width` columns: filled with spaces, or cut, with an ellipsis at the end."""
     text = printable(text)
     if cell_len(text) <= width:
         return set_cell_size(text, width)
@@ -22,7 +22,7 @@ def fit(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, most: int) -> list[str]:
-    """The text in lines of so many columns, at most `most` of them; an ellipsis ends the last one if more follow."""
+    """Wrap a text to at most `most` lines of at most `width` columns; an ellipsis shows that the text goes on."""
     lines = [""]
     for word in printable(text).split():
         while cell_len(word) > width:
@@ -49,7 +49,7 @@ def wrap(text: str, width: int, most: int) -> list[str]:
 
 
 def _head(word: str, columns: int) -> str:
-    """The first characters of a word that fit in so many columns; at least one."""
+    """The first characters of a word that fit into `columns` columns, but at least one character."""
     head = ""
     for each in word:
         if head and cell_len(head + each) > columns:
@@ -59,7 +59,7 @@ def _head(word: str, columns: int) -> str:
 
 
 def rule(title: str, width: int, note: str = "") -> Text:
-    """A heading with a line behind it: `── State ─────────── note`."""
+    """A heading with a line behind it, `width` columns wide: `── State ─────────── note`."""
     title = fit(title, min(cell_len(printable(title)), max(8, width - 4)))
     note_room = width - cell_len(title) - 6
     note = f" {fit(note, min(cell_len(printable(note)), note_room))}" if note and note_room > 3 else ""
@@ -71,7 +71,7 @@ def rule(title: str, width: int, note: str = "") -> Text:
 
 
 def filled(lines: Sequence[Text], width: int, height: int) -> list[Text]:
-    """Exactly so many lines of exactly so many columns."""
+    """The lines cut or filled to exactly `height` lines of exactly `width` columns."""
     shown = [each.copy() for each in lines[:height]]
     shown += [Text() for _ in range(height - len(shown))]
     for line in shown:
@@ -80,7 +80,7 @@ def filled(lines: Sequence[Text], width: int, height: int) -> list[Text]:
 
 
 def beside(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
-    """Two columns of equally many lines, with a space between."""
+    """Join two blocks with the same number of lines, line by line, with a space between."""
     return [Text.assemble(one, " ", other) for one, other in zip(left, right, strict=True)]
 
 
@@ -88,7 +88,10 @@ Row = TypeVar("Row")
 
 
 def window(rows: Sequence[Row], height: int, first: int, language: Language) -> tuple[Sequence[Row], list[Text]]:
-    """The rows from `first` on, as far as there is room, and a line that counts those that are not among them."""
+    """The rows from `first` on that fit into `height` lines, and a line that counts those above and below.
+
+    If all rows fit, there is no such line.
+    """
     if len(rows) <= height:
         return rows, []
     room = max(1, height - 1)

@@ -13,7 +13,7 @@ from regroup.cli.terminal.text import printable_lines
 
 
 class TextDialog(ModalScreen[None]):
-    """A heading and a text, which any of the closing keys takes away."""
+    """A window over the screen with a heading and a text that scrolls; any of its closing keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key, "dismiss", "close") for key in ("escape", "q", "enter", "e", "x", "question_mark")
@@ -29,7 +29,7 @@ class TextDialog(ModalScreen[None]):
     """
 
     def __init__(self, title: str, text: str, subtitle: str) -> None:
-        """The title is read as markup: no name of a client may stand in it."""
+        """Keep the texts. Textual reads `title` as markup, so it must not contain a name that comes from a client."""
         super().__init__()
         self._title, self._text, self._subtitle = title, text, subtitle
 
@@ -41,7 +41,7 @@ class TextDialog(ModalScreen[None]):
 
 
 class PlaceDialog(ModalScreen[str | None]):
-    """A line in which a position is typed; escape gives None."""
+    """An input line for a place in the history. Its result is the text, or None after escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "close")]
     DEFAULT_CSS = """

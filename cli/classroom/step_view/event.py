@@ -16,7 +16,7 @@ from regroup.coordinator.serialization import encode_event
 
 
 def sentence(moment: TimelineMoment, names: MemberNames, language: Language) -> str:
-    """The moment's sentence; of an event without one its fields."""
+    """The sentence about a moment's event; the event's type and fields if it has no sentence."""
     if text := sentence_of(moment, names, language):
         return text
     if isinstance(moment.event, e.OffsetsCommitted):
@@ -31,7 +31,7 @@ def sentence(moment: TimelineMoment, names: MemberNames, language: Language) -> 
 
 
 def _commit(event: e.OffsetsCommitted, names: MemberNames) -> PhraseValue:
-    """`anna committed orders-0 at 122 and orders-1 at 120.`"""
+    """A phrase about a commit: `anna committed orders-0 at 122 and orders-1 at 120.`"""
     committed = [
         phrase("reached", partition=f"{topic}-{index}", offset=each.offset)
         for topic, partitions in event.offsets.items()
@@ -42,7 +42,7 @@ def _commit(event: e.OffsetsCommitted, names: MemberNames) -> PhraseValue:
 
 
 def cause_line(moment: TimelineMoment, names: MemberNames, language: Language) -> str:
-    """`JoinGroup of anna came (connection 0-1@1, correlation id 4)`."""
+    """A line about the cause of an event: `JoinGroup of anna came (connection 0-1@1, correlation id 4)`."""
     cause = moment.cause
     if cause is None:
         return in_language(phrase("step not recorded"), language)
@@ -55,7 +55,7 @@ def cause_line(moment: TimelineMoment, names: MemberNames, language: Language) -
 
 
 def event_json(moment: TimelineMoment) -> str:
-    """The event on several lines, with where it stands and what caused it; bytes are base64."""
+    """The event as JSON on several lines, with its position, time and cause; bytes are base64."""
     record = {
         "position": moment.position,
         "event_number": moment.event_number,

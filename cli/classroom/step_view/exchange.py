@@ -30,7 +30,7 @@ NOT_KEPT: Final = "not kept, or not decodable"
 
 
 def heading(exchange: TimelineExchange, language: Language) -> str:
-    """`JoinGroup v9 of anna, NONE after 3 s`."""
+    """A line about a request and its response: `JoinGroup v9 of anna, NONE after 3 s`."""
     run = f" x{exchange.count}" if exchange.count > 1 else ""
     said = phrase("step heading", api=exchange.api, version=exchange.version, run=run, member=_client(exchange))
     text = in_language(said, language)
@@ -47,7 +47,7 @@ def _client(exchange: TimelineExchange) -> PhraseValue:
 
 
 def message_sentence(stop: MessageStop, language: Language) -> str:
-    """`JoinGroup of anna came.`, `The coordinator answered SyncGroup of ben with NONE, after 3 s.`"""
+    """A sentence about a request or response: `JoinGroup of anna came.`"""
     exchange = stop.exchange
     because = phrase("because", reason=known_text(exchange.reason, REASON)) if exchange.reason else ""
     if stop.is_response:
@@ -66,7 +66,7 @@ def message_sentence(stop: MessageStop, language: Language) -> str:
 
 
 def led_to(exchange: TimelineExchange, language: Language) -> str:
-    """To which events a request led, by their positions."""
+    """A text with the positions of the events to which a request led."""
     if not exchange.events:
         return in_language(phrase("step led to no event"), language)
     first, last = exchange.events[0], exchange.events[-1]
@@ -81,9 +81,9 @@ def request_line(
     language: Language,
     came_ms: int,
 ) -> str:
-    """The fields of the request that say something, after the time at which it came.
+    """A line with a request's time and fields; empty fields, and those shown elsewhere, are left out.
 
-    `came_ms` is the time of the request itself, or of one of a run.
+    `came_ms` is the time of the request; in a run of heartbeats, that of the heartbeat to show.
     """
     request = messages.request if messages else None
     fields = _line_of(request, names)
@@ -97,8 +97,10 @@ def response_line(
     language: Language,
     came_ms: int,
 ) -> str:
-    """The fields of the response that say something, after the time at which it was sent; of a run only the first
-    time is recorded."""
+    """A line with a response's time and fields; empty fields, and those shown elsewhere, are left out.
+
+    `came_ms` is the time of the request. In a run of heartbeats only the first response has a recorded time.
+    """
     if exchange.answered_at_ms is None:
         return in_language(phrase("step no response"), language)
     response = messages.response if messages else None
@@ -121,7 +123,7 @@ def _fields(values: Mapping[str, Any], names: MemberNames) -> Iterator[tuple[str
 
 
 def _value(value: Any, names: MemberNames) -> str:
-    """A value in the fewest words; names stand in place of member ids."""
+    """The value of a field as short text, in which names replace member ids."""
     match value:
         case dict():
             return "{" + " ".join(f"{name}={text}" for name, text in _fields(value, names)) + "}"
@@ -134,7 +136,7 @@ def _value(value: Any, names: MemberNames) -> str:
 
 
 def exchange_json(exchange: TimelineExchange, messages: ExchangeMessages | None) -> str:
-    """The whole exchange on several lines; subscriptions and assignments are decoded."""
+    """The exchange with its messages as JSON on several lines, with decoded subscriptions and assignments."""
     row = {
         "api": exchange.api,
         "version": exchange.version,
@@ -155,7 +157,7 @@ def exchange_json(exchange: TimelineExchange, messages: ExchangeMessages | None)
 
 
 def decoded(message: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a message; base64 that holds a subscription or an assignment is decoded."""
+    """The fields of a message, in which subscriptions and assignments are decoded from base64."""
     return {name: _decoded(name, value) for name, value in message.items()}
 
 

@@ -15,7 +15,7 @@ from regroup.cli.classroom.step_view.shown import Shown
 
 
 class SteppedGroup:
-    """One group, and the moment at which the view stands in it."""
+    """One group of the store, and the moment (or recorded message) at which the view stands in it."""
 
     def __init__(
         self,
@@ -46,21 +46,21 @@ class SteppedGroup:
         return self.timeline.moments[0].position
 
     def walk(self, *, hides_commits: bool) -> Walk:
-        """The ways through the group's moments."""
+        """The steps through the group's moments; with `hides_commits` they skip events about offsets."""
         if hides_commits not in self._walks:
             self._walks[hides_commits] = Walk(self.timeline, with_commits=not hides_commits)
         return self._walks[hides_commits]
 
     def index_of_place(self, place: Place) -> int:
-        """The last moment up to a place; the first one for a place before it."""
+        """The index of the last moment at or before a place; 0 if there is none."""
         return self.index_at(last_up_to(place, self.timeline))
 
     def index_at(self, position: int) -> int:
-        """The last moment up to a position; the first one for a position before it."""
+        """The index of the last moment at or before a position; 0 if there is none."""
         return max(0, bisect_right(self.timeline.moments, position, key=lambda moment: moment.position) - 1)
 
     def shown(self, *, hides_commits: bool = False) -> Shown:
-        """The present moment. What is not of the group alone has the values that a view begins with."""
+        """What the screen shows of this group now; settings of the view have their first values."""
         walk = self.walk(hides_commits=hides_commits)
         stop = None if self.message is None else walk.message(self.message)
         view = self._views.at(self.index, stop.at_ms if stop else None)

@@ -74,5 +74,5 @@ partition  拥有者。“无，分配给 anna”：coordinator 把它分配给�
 
 
 def help_text(language: Language) -> str:
-    """The text in a language."""
+    """The help that the key `?` shows, in a language."""
     return HELP if language is Language.ENGLISH else HELP_IN_CHINESE

@@ -20,7 +20,10 @@ MessageReader: TypeAlias = Callable[[TimelineExchange], ExchangeMessages | None]
 
 
 def message_reader(path: Path) -> MessageReader:
-    """A reader of the messages in a store. It reads in a thread, because the view has an event loop of its own."""
+    """Make a function that reads the messages of an exchange from the store, and keeps the last KEPT ones.
+
+    It reads in a thread of its own, because an event loop runs in the calling thread.
+    """
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="messages")
 
     async def read(exchange: TimelineExchange) -> ExchangeMessages:

@@ -65,7 +65,7 @@ BAR_WIDTH: Final = 8
 
 
 class PartitionRun(NamedTuple):
-    """The partitions of a topic with the same owners and the same assignment, one span, and who believes so."""
+    """Partitions of one topic in one row: they have the same owners, assignment and believed owners."""
 
     partitions: list[TopicPartition]
     span: PartitionSpan
@@ -73,7 +73,7 @@ class PartitionRun(NamedTuple):
 
 
 def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
-    """The states of a group of its kind: the present one, the one before, and those that may follow."""
+    """The lines of the panel with all states: it marks the present one, the one before, and those that may follow."""
     view, present = shown.view, shown.view.moment.state
     move = view.last_move
     lines = [rule(shown.says("State"), width, f"{_short(move.before)} → {_short(move.after)}" if move else "")]
@@ -102,12 +102,12 @@ def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
 
 
 def _short(state: AnyGroupState) -> str:
-    """`Preparing` for `PreparingRebalance`."""
+    """A state's name without `Rebalance` at the end: `Preparing` for `PreparingRebalance`."""
     return state.removesuffix("Rebalance")
 
 
 def _time_text(length_ms: int) -> str:
-    """`5.8 min`, `20.1 s`, `1.25 s`, `300 ms`: with as many digits as a glance needs."""
+    """A length of time, more coarsely the longer it is: `5.8 min`, `20.1 s`, `1.25 s`, `300 ms`."""
     if length_ms >= 600_000:
         return f"{length_ms / 60_000:.1f} min"
     if length_ms >= 10_000:
@@ -116,7 +116,11 @@ def _time_text(length_ms: int) -> str:
 
 
 def member_panel(shown: Shown, width: int, height: int) -> list[Text]:
-    """What each member does, and what it owns. Those that the event names are marked, and stand within the window."""
+    """The lines of the panel with what each member does and owns.
+
+    Members that the event names are marked; if there are too many rows, the list begins so that the first of them is
+    visible.
+    """
     view, moment = shown.view, shown.view.moment
     notes = [f"{'epoch' if view.is_of_consumer_protocol else 'gen'} {moment.generation_id}"]
     if view.generation is not None and view.generation.protocol_name:
@@ -149,7 +153,7 @@ def _member_row(shown: Shown, member: MemberAtMoment, width: int, *, is_named: b
 
 
 def _owned_text(member: MemberAtMoment, room: int) -> str:
-    """The partitions that a member owns; the numbers alone if they are of one topic and there is little room."""
+    """The partitions that a member owns; without the topic if there is only one and `room` is short."""
     if not member.owned:
         return ""
     text = partitions_text(member.owned)
@@ -158,7 +162,7 @@ def _owned_text(member: MemberAtMoment, room: int) -> str:
 
 
 def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
-    """The deadlines that run: time left, a bar, and what follows; then the session clocks of members."""
+    """The lines of the panel with running deadlines (time left, a bar, what follows) and members' session timeouts."""
     clocks, sessions = shown.view.clocks, shown.sessions
     rows = [_clock_line(shown, each, width) for each in clocks]
     others = [_session_line(shown, each, width) for each in sessions.deadlines]
@@ -201,7 +205,10 @@ def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
 
 
 def _session_line(shown: Shown, deadline: ArmedDeadline, width: int) -> Text:
-    """`≥` stands before what may be more, inside a run of heartbeats whose times are not all known."""
+    """The line of a member's session timeout.
+
+    `≥` before the time left means that heartbeats may have restarted it later, at times that were not recorded.
+    """
     left_ms = max(0, deadline.at_ms - shown.view.at_ms)
     left = ("≥ " if deadline.uncertain_ms else "") + shown.says("left", length=_time_text(left_ms))
     timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -221,7 +228,7 @@ def _bar_line(name: str, left: str, share: float, width: int) -> Text:
 
 
 def partition_panel(shown: Shown, width: int, height: int) -> list[Text]:
-    """Who owns each partition, and to whom it is assigned where this differs."""
+    """The lines of the panel with the owners of partitions, and to whom they are assigned if that differs."""
     spans = shown.view.partitions
     unowned = sum(not span.owners for span in spans)
     note = shown.says("without owner", number=unowned) if unowned else ""
@@ -233,7 +240,7 @@ def partition_panel(shown: Shown, width: int, height: int) -> list[Text]:
 
 
 def _partition_rows(shown: Shown, runs: Sequence[PartitionRun], width: int) -> Iterator[Text]:
-    """A row for the partitions of a topic with the same owners."""
+    """Yield the row of each run of partitions; red if it has no owner or several."""
     texts = [printable(partitions_text(run.partitions)) for run in runs]
     name_width = min(max(map(cell_len, texts), default=0), width // 2)
     room = max(4, width - 5 - name_width)
@@ -247,7 +254,7 @@ def _partition_rows(shown: Shown, runs: Sequence[PartitionRun], width: int) -> I
 
 
 def _owners_text(run: PartitionRun, shown: Shown) -> str:
-    """The owners; to whom it is assigned, and who else believes to own it, where this differs."""
+    """The owners of a run of partitions; after them the assigned members and believed owners, if they differ."""
     span, names = run.span, shown.names
     text = ", ".join(names[each] for each in span.owners) or shown.says("none")
     if span.assigned_to != span.owners:

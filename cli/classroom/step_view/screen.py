@@ -55,7 +55,7 @@ NOT_THIS_ONE: Final = "not this one"
 
 
 def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
-    """Exactly so many lines of so many columns."""
+    """The whole screen: `height` lines of `width` columns."""
     more = max(0, height - COMMON_ROWS)
     exchange_rows = EXCHANGE_ROWS + more // 4 if shown.has_exchanges else NO_EXCHANGE_ROWS
     room = max(LEAST_LIST_ROWS, height - FRAME_ROWS - STATE_ROWS - EVENT_ROWS - exchange_rows)
@@ -112,7 +112,7 @@ def _event(shown: Shown, width: int, rows: int) -> list[Text]:
 
 
 def _message(shown: Shown, width: int, rows: int) -> list[Text]:
-    """What a recorded message does between two events."""
+    """The lines about the recorded message at which the view stands: a sentence, and the events to which it led."""
     assert shown.stop is not None
     moment = shown.view.moment
     lines = [
@@ -131,13 +131,13 @@ def _message(shown: Shown, width: int, rows: int) -> list[Text]:
 
 
 def _incident(incident: Incident, language: Language, width: int, more: str = "") -> Text:
-    """A request that went wrong between this event and the next."""
+    """A line about a request that went wrong; `more` stands at its end."""
     text = fit(f"{clock_time(incident.at_ms)}  {incident.text_in(language)}", width - 4 - cell_len(more)).rstrip()
     return Text(f" ! {text}{more}", style="red")
 
 
 def _near(shown: Shown, width: int, rows: int) -> list[Text]:
-    """The events around the present one, a line for each, and what went wrong between them."""
+    """Lines about the events before and after the present one, and about incidents between them."""
     if not rows:
         return []
     moments, here = shown.timeline.moments, 0

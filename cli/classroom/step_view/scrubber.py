@@ -14,7 +14,7 @@ HERE: Final = "●"
 
 
 class Scrubber:
-    """The line of one timeline. What does not change with a step is kept for the last width."""
+    """Draws a timeline as one line. What does not change with a step is drawn once for a width, and kept."""
 
     def __init__(self, timeline: GroupTimeline) -> None:
         positions = [moment.position for moment in timeline.moments]
@@ -29,7 +29,7 @@ class Scrubber:
         self._drawn: tuple[int, str] = (0, "")
 
     def line(self, index: int, width: int, status: str) -> Text:
-        """The history in so many columns with the present moment marked, and a status behind it."""
+        """The line in `width` columns, with a mark at the moment with this index, and `status` at its end."""
         columns = max(1, width - 4 - len(status))
         here = round(min(index, self._last) / self._last * (columns - 1))
         drawn = self._parts(columns)
@@ -42,7 +42,7 @@ class Scrubber:
         return line
 
     def _parts(self, columns: int) -> str:
-        """The columns without the mark."""
+        """The line before the mark is set: a character for each column, other ones where a rebalance ran."""
         if self._drawn[0] != columns:
             cells = [QUIET] * columns
             for first, last in self._rebalances:

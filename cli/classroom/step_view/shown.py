@@ -18,7 +18,7 @@ from regroup.cli.classroom.step_view.scrubber import Scrubber
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A moment of one group, and the settings of the view."""
+    """Everything that the screen shows at one time: a moment of one group, and the settings of the view."""
 
     timeline: GroupTimeline
     view: MomentView
@@ -49,7 +49,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """Shown in place of the keys until the next one."""
 
     def says(self, key: str, **values: PhraseValue) -> str:
-        """A text of `STEP_VIEW` in the language of the view."""
+        """The text of the catalogue `STEP_VIEW` with this key, in the language of the view."""
         return in_language(phrase(f"step {key}", **values), self.language)
 
     @property
@@ -58,7 +58,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
         return self.timeline.recorded.exchanges
 
     def incidents_after(self, index: int) -> tuple[Incident, ...]:
-        """What went wrong from one event on until the next; the first has what was before, the last what followed."""
+        """The incidents between the event with this index and the next one.
+
+        The first event also gets those before it, and the last event those after it.
+        """
         moments = self.timeline.moments
         first = bisect_left(self.incidents, moments[index].at_ms, key=_at_ms) if index else 0
         is_last = index + 1 == len(moments)

@@ -74,6 +74,13 @@ GOOD_ANSWER = {"id": "good", "assignment": {"m": [["t", 0], ["t", 1]]}}
         (b'{"id": "x", "hex": "00", "hash": 5}', "x", "a hash of a key"),
         (b'{"id": "x", "assignor": "range"}', "x", "missing required field `partitionsPerTopic`"),
         (f'{{"id": "x", "assignor": "stickky", {STEP}}}'.encode(), "x", "unknown assignor 'stickky'"),
+        (f'{{"id": "x", "assignor": "uniform", {STEP}}}'.encode(), "x", "roundrobin, server-range, server-uniform, "),
+        (
+            b'{"id": "x", "assignor": "server-range", "partitionsPerTopic": {"t": 1}, '
+            b'"subscriptionType": "homogeneous", "members": [{"id": "a", "topics": ["t"]}, {"id": "b"}]}',
+            "x",
+            "the members subscribe to different topics",
+        ),
         (b'{"id": "x", "assignor": "range", "partitionsPerTopic": {"t": -1}, "members": []}', "x", "`int` >= 0"),
         (
             b'{"id": "x", "assignor": "range", "partitionsPerTopic": {"t": 9000000000000}, "members": []}',

@@ -1,27 +1,17 @@
 """A page of the classroom that a command of its own process serves, over HTTP."""
 
-import http.client
 import json
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+
+from tests.http_answers import Answer, answer_of
 
 TIMEOUT_S = 120
 COMMAND = "import sys; from regroup.cli.main import main; sys.exit(main())"
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 class ServedPage:
@@ -31,11 +21,8 @@ class ServedPage:
         self.address, self._port = address, port
 
     def get(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)) as connection:
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, path, body, headers=named)
-            response = connection.getresponse()
-            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return answer_of("127.0.0.1", self._port, method, path, body, named, timeout_s=TIMEOUT_S)
 
     def post(self, path: str, **body: object) -> Answer:
         return self.get(path, "POST", json.dumps(body).encode(), content_type="application/json")

@@ -52,10 +52,10 @@ def test_a_part_is_drawn_alone(lesson_store: Path, run_command: RunCommand) -> N
 
 def test_an_unreadable_picture_is_refused_with_the_part_to_choose(tmp_path: Path, run_command: RunCommand) -> None:
     store = tmp_path / "long.db"
-    play(draw_plan(9), check_invariants=False, open_store=lambda: open_inline_store(store))
+    play(draw_plan(22), check_invariants=False, open_store=lambda: open_inline_store(store))
     code, out, err = run_command("export", store, "--group", "lab", "--svg")
     assert (code, out) == (2, "")
-    assert "a picture of more than 20 members or 100 times cannot be read; --from 5 --to " in err
+    assert "a picture of more than 20 members or 100 times cannot be read; --from 4 --to " in err
     part = err.rpartition("; ")[2].split()[:4]
     assert run_command("export", store, "--group", "lab", "--svg", *part).code == 0
 

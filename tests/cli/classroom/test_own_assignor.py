@@ -19,19 +19,9 @@ from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.tasks import TaskResult
 from regroup.cli.classroom.lesson.assignor_process import MAX_PRINTED_BYTES, AssignorProcess
+from tests.cli.classroom.assignor_file import IN_TURN
 
 CASE = MadeUpCase({"orders": 2}, {"anna": {"topics": ["orders"], "owned": []}})
-IN_TURN = """
-def assign(partitions, members):
-    result = {name: [] for name in members}
-    for topic in sorted(partitions):
-        names = sorted(name for name in members if topic in members[name]["topics"])
-        for number in range(partitions[topic]):
-            if names:
-                fewest = min(names, key=lambda name: (len(result[name]), name))
-                result[fewest].append((topic, number))
-    return result
-"""
 
 
 def called(folder: Path, source: str, time_limit_s: float = 20.0) -> tuple[list[Any], str]:

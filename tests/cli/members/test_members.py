@@ -46,7 +46,6 @@ def test_faults_are_for_one_member_or_for_all() -> None:
     ("words", "says"),
     [
         (["--fault", "pause:20s"], "write for example 2:pause:20s or all:slow-join:5s"),
-        (["--fault", "all:slow-revoke:5s"], "slow-revoke:5s is a fault of the consumer protocol"),
         (["--fault", "2:sleep"], "unknown fault 'sleep'"),
         (["--assignor", "cleverest"], "unknown assignor 'cleverest'"),
         (["--bootstrap", "localhost"], "write HOST:PORT"),
@@ -67,6 +66,15 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
     [
         (["--fault", "9:crash"], "is for member 9, and there are 3 members"),
         (["--heartbeat-interval", "1m"], "--heartbeat-interval (1m) must be shorter than --session-timeout (45s)"),
+        (["--fault", "all:slow-revoke:5s"], "is a fault of the consumer protocol: add --group-protocol consumer"),
+        (
+            ["--group-protocol", "consumer", "--fault", "2:never-sync"],
+            "never-sync is a fault of the classic protocol; these members speak the consumer protocol",
+        ),
+        (
+            ["--group-protocol", "consumer", "--assignor", "range"],
+            "--assignor is for the classic protocol; in the consumer protocol the coordinator assigns",
+        ),
         (["--records-per-s", "-1"], "records_per_s must be at least 0, not -1"),
     ],
 )
@@ -237,3 +245,25 @@ async def test_a_topic_that_does_not_exist_is_named(capsys: pytest.CaptureFixtur
 async def test_a_cluster_of_regroup_is_known_by_its_cluster_id() -> None:
     async with await BrokerCluster.start() as cluster:
         assert cluster.state.cluster_id.startswith("regroup-")
+
+
+async def test_members_of_the_consumer_protocol_join_and_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    emulator = await BrokerCluster.start(options=ClusterOptions())
+    await emulator.ensure_topic("orders", 4)
+    host, port = emulator.address
+    stop, shown = asyncio.Event(), ""
+    words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--group-protocol", "consumer", "--static"]
+    members = asyncio.create_task(run_members(plan_fleet(parsed(*words)), stop))
+    async with asyncio.timeout(30):
+        while not all(f"member {number} joined generation" in shown for number in (1, 2)):
+            await asyncio.sleep(0.01)
+            shown += capsys.readouterr().out
+        group = emulator.coordinator_of("payments").group("payments")
+        stop.set()
+        assert await members == 0
+    assert group.consumer is not None
+    assert sorted(group.consumer.static_members) == ["payments-1", "payments-2"]
+    after = emulator.coordinator_of("payments").group("payments")
+    assert after.consumer is not None
+    assert {member.epoch for member in after.consumer.members.values()} == {-2}, "they are expected to return"
+    await emulator.close()

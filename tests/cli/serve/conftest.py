@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,21 +40,33 @@ class Served:
         return Control(host, int(port))
 
 
+def typed(served: Served, line: str) -> str:
+    """The response to this line."""
+    assert served.process.stdin
+    assert served.process.stdout
+    served.process.stdin.write(line + "\n")
+    served.process.stdin.flush()
+    return served.process.stdout.readline().strip()
+
+
 Start = Callable[..., Any]
+
+
+@contextmanager
+def started(folder: Path, *words: str, lines: int = 2, **environment: str) -> Iterator[Served]:
+    """A `regroup serve` with these words until the end of the block, whose store is in `folder`."""
+    command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", folder / "groups.db", *words]
+    pipe = subprocess.PIPE
+    env = os.environ | environment
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env) as process:
+        yield Served(process, lines)
+        if process.poll() is None:
+            process.terminate()
+            _, errors = process.communicate(timeout=TIMEOUT_S)
+            assert (process.returncode, "Traceback" in errors) == (0, False), errors
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    @contextmanager
-    def started(*words: str, lines: int = 2, **environment: str) -> Iterator[Served]:
-        command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db", *words]
-        pipe = subprocess.PIPE
-        env = os.environ | environment
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env) as process:
-            yield Served(process, lines)
-            if process.poll() is None:
-                process.terminate()
-                _, errors = process.communicate(timeout=TIMEOUT_S)
-                assert (process.returncode, "Traceback" in errors) == (0, False), errors
-
-    return started
+    """`start("--brokers", "3")` is such an emulator, in the folder of the test."""
+    return partial(started, tmp_path)

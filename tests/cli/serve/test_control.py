@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,19 +16,28 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from tests.cli.conftest import RunCommand
-from tests.cli.serve.conftest import Served, Start
+from tests.cli.serve.conftest import Served, Start, started, typed
 from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually
 from tests.control.conftest import TOKEN, Control
 
 RULES = "- on: OffsetCommit\n  group: billing\n  answer: COORDINATOR_NOT_AVAILABLE\n  times: 2\n"
 
 
-def test_the_addresses_come_first(start: Start) -> None:
-    with start("--control", "127.0.0.1:0", "--brokers", "3", "--topic", "orders:6") as served:
-        assert served.lines[0].count("127.0.0.1:") == 3
-        assert served.lines[0].startswith("listening on ")
-        assert served.control.look("/emulator")["bootstrap_servers"] == served.servers
-        assert served.control.look("/topics") == [{"topic": "orders", "partitions": 6}]
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Three brokers with a rule from a file, which no test removes."""
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "rules.yaml").write_text(RULES)
+    words = ("--brokers", "3", "--topic", "orders:6", "--faults", str(folder / "rules.yaml"))
+    with started(folder, "--control", "127.0.0.1:0", *words) as served:
+        yield served
+
+
+def test_the_addresses_come_first(shared: Served) -> None:
+    assert shared.lines[0].count("127.0.0.1:") == 3
+    assert shared.lines[0].startswith("listening on ")
+    assert shared.control.look("/emulator")["bootstrap_servers"] == shared.servers
+    assert shared.control.look("/topics") == [{"topic": "orders", "partitions": 6}]
 
 
 @pytest.mark.slow
@@ -185,11 +195,9 @@ def test_without_the_option_nothing_of_it_is_loaded() -> None:
 # Fault rules
 
 
-def test_rules_from_a_file_are_in_force_from_the_start(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(RULES)
-    with start("--faults", str(tmp_path / "rules.yaml"), "--control", "127.0.0.1:0", "--topic", "orders:1") as served:
-        (rule,) = served.control.look("/faults")
-        assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
+def test_rules_from_a_file_are_in_force_from_the_start(shared: Served) -> None:
+    (rule,) = shared.control.look("/faults")
+    assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
 
 
 @pytest.mark.slow
@@ -225,25 +233,13 @@ def test_a_missing_file_of_rules_is_one_line(run_command: RunCommand, tmp_path: 
     assert "cannot be read: No such file" in refused(run_command, tmp_path, "--faults", tmp_path / "rules.yaml")
 
 
-def typed(served: Served, line: str) -> str:
-    """The response to this line."""
-    assert served.process.stdin
-    assert served.process.stdout
-    served.process.stdin.write(line + "\n")
-    served.process.stdin.flush()
-    return served.process.stdout.readline().strip()
-
-
-def test_rules_are_typed_at_the_prompt(start: Start) -> None:
-    with start("--brokers", "2", "--control", "127.0.0.1:0") as served:
-        assert typed(served, "faults") == "no rule is in force"
-        assert typed(served, "fault on=SyncGroup client_id=first hold").startswith(
-            "1  on=SyncGroup client_id=first  hold"
-        )
-        assert served.control.look("/faults")[0]["effect"] == "hold"
-        assert typed(served, "release 1") == "rule 1: 0 requests released"
-        assert typed(served, "remove 1") == "rule 1 removed after 0 hits"
-        assert served.control.look("/faults") == []
+def test_rules_are_typed_at_the_prompt(shared: Served) -> None:
+    assert typed(shared, "fault on=SyncGroup client_id=first hold").startswith("2  on=SyncGroup client_id=first  hold")
+    assert [rule["effect"] for rule in shared.control.look("/faults")][1:] == ["hold"]
+    assert typed(shared, "release 2") == "rule 2: 0 requests released"
+    assert typed(shared, "remove 2") == "rule 2 removed after 0 hits"
+    assert len(shared.control.look("/faults")) == 1
+    assert typed(shared, "faults").startswith("1  on=OffsetCommit group=billing times=2")
 
 
 @pytest.mark.slow

@@ -46,6 +46,7 @@ def test_an_end_waits_neither_for_members_nor_for_pages(start: Start) -> None:
         assert "Traceback" not in served.process.stderr.read()
 
 
+@pytest.mark.slow
 def test_members_reach_brokers_whose_address_is_for_others(start: Start) -> None:
     """A container gives clients an address that leads nowhere inside of it."""
     with start("--host", "0.0.0.0", "--advertise", "broker.invalid:9092", "--page", "127.0.0.1:0", *NO_DELAY) as served:

@@ -1,5 +1,7 @@
 """`regroup serve` as a process: how it begins, how it ends, and what it says when it cannot."""
 
+import asyncio
+import gc
 import os
 import signal
 import socket
@@ -13,8 +15,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from regroup.cli.main import main
-from regroup.cli.serve.command import loop_factory
+from regroup.cli.main import build_parser, main
+from regroup.cli.serve.command import loop_factory, serve_brokers, serve_plan
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.settings import BrokerSettings
 from tests.cli.conftest import RunCommand
@@ -63,6 +65,23 @@ def test_a_signal_ends_it_in_good_order(number: signal.Signals, tmp_path: Path) 
     assert run_regroup("verify", str(tmp_path / "groups.db")).returncode == 0
 
 
+async def test_the_garbage_collector_leaves_out_what_the_start_has_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed_before: list[str] = []
+    is_done = asyncio.Event()
+    monkeypatch.setattr(gc, "freeze", lambda: printed_before.append(capsys.readouterr().out))
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: is_done.set())
+    words = ["serve", "--port", "0", "--store", str(tmp_path / "groups.db")]
+    args = build_parser(words).parse_args(words)
+    serving = asyncio.create_task(serve_brokers(args, serve_plan(args)))
+    await asyncio.wait_for(is_done.wait(), TIMEOUT_S)
+    assert printed_before == [""]
+    assert capsys.readouterr().out.startswith("listening")
+    serving.cancel()
+    await asyncio.wait([serving])
+
+
 def test_a_loop_that_is_not_installed_is_named(
     error_here: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -82,6 +101,7 @@ def test_uvloop_is_taken_where_it_is_installed(
     assert loop_factory("asyncio")() == "asyncio:new_event_loop"
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_there_is_left_as_it_is(serve: Serve) -> None:
     emulator = serve("--topic", "orders:3")
     PRODUCERS["confluent-kafka"](emulator.address, [("orders", 2, "in the last partition")])
@@ -240,6 +260,7 @@ def test_a_bad_configuration_is_explained(
     assert expected in said
 
 
+@pytest.mark.slow
 def test_what_is_typed_goes_before_what_is_written(serve: Serve, tmp_path: Path) -> None:
     """`--set` outdoes the file, and both are what DescribeConfigs then shows."""
     config = tmp_path / "regroup.toml"

@@ -4,6 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import RunCommand
 from tests.clients.emulator import run_regroup
 from tests.clients.libraries import PRODUCERS
@@ -44,6 +46,7 @@ def test_nothing_is_copied_from_a_file_that_is_no_store(run_command: RunCommand,
     assert [each.name for each in tmp_path.iterdir()] == ["diary"]
 
 
+@pytest.mark.slow
 def test_a_bare_copy_of_a_served_store_is_recognized(serve: Serve, run_command: RunCommand, tmp_path: Path) -> None:
     emulator = serve("--topic", "orders:2")
     bare = tmp_path / "bare.db"

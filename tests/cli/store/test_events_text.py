@@ -7,9 +7,12 @@ import pytest
 
 from regroup.cli.store.events_text import MAX_LISTED_MEMBERS, EventFormatter
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer_group import ReconciliationState, ResolvedRegex
 from regroup.coordinator.group import CommittedOffset, MemberProfile
 from regroup.coordinator.serialization import Cause, encode_cause, encode_event
 from regroup.protocol.consumer.subscription import Assignment, encode_assignment, topic_partitions
+from regroup.server.cluster.events import TopicCreated, encode_cluster_event
 from regroup.storage.records import Record
 
 NOON_MS = 12 * 3_600_000
@@ -131,3 +134,31 @@ def test_an_event_of_the_cluster_has_no_group() -> None:
     payload = msgspec.json.encode({"name": "orders", "partitions": 7, "configs": {}})
     cluster = Record(None, 1, 1, NOON_MS, "topic-created", 1, payload, None, position=7)
     assert EventFormatter()(cluster).plain.endswith("(cluster)        topic-created          name orders, partitions 7")
+
+
+def topic_created(name: str, topic_id: str) -> Record:
+    event = TopicCreated(name=name, topic_id=topic_id, partitions=7)
+    stored = encode_cluster_event(event, event_number=1, coordinator_epoch=1, at_ms=NOON_MS, cause=Cause())
+    return stored.stored_at(1)
+
+
+def test_events_of_consumer_groups_name_topics_and_what_members_have_and_give_up() -> None:
+    form = EventFormatter({"t1": "bills"})
+    form(topic_created("orders", "t2"))
+    step = ce.MemberReconciled(
+        at_ms=NOON_MS, member_id="anna", state=ReconciliationState.UNREVOKED_PARTITIONS, epoch=2, previous_epoch=2,
+        assigned={"t2": {0: 1, 1: 2}}, pending_revocation={"t1": {0: 1}, "gone": {3: 1}},
+        revocation_deadline_ms=NOON_MS + 60_000,
+    )  # fmt: skip
+    assert form(record(step)).plain.endswith(
+        "member anna, state unrevoked-partitions, epoch 2, previous epoch 2, assigned orders 0-1, "
+        "to give up bills 0 and gone 3, revocation deadline 12:01:00.000"
+    )
+    shares = {"anna": {"t1": (0, 1), "t2": (0,)}, "ben": {}}
+    target = ce.TargetAssigned(at_ms=NOON_MS, assignment_epoch=2, assigned_at_ms=1, assignor="uniform", targets=shares)
+    assert form(record(target)).plain.endswith(
+        "target-assigned        assignment epoch 2, assignor uniform, bills 0-1 and orders 0 to anna, nothing to ben"
+    )
+    resolved = {"^o.*": ResolvedRegex(("orders",), 1), "^x": ResolvedRegex((), 1)}
+    regexes = ce.RegexesResolved(at_ms=NOON_MS, resolved=resolved)
+    assert form(record(regexes)).plain.endswith("^o.* matches orders, ^x matches no topic")

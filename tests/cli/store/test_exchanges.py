@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from regroup.cli.store.moments import parse_moment
+from regroup.cli.store.times import parse_moment
 from regroup.protocol.messages.cluster import ApiVersionsRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.testing import Emulator
 from tests.cli.conftest import RunCommand
@@ -33,6 +34,7 @@ def recorded(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_exchanges_of_a_real_client_are_shown(serve: Serve, consume: Consume, run_command: RunCommand) -> None:
     settings = [word for each in FAST_SETTINGS for word in ("--set", each)]
     emulator = serve("--record", "--topic", "orders:2", *settings)
@@ -120,6 +122,14 @@ def test_a_group_that_only_exchanges_name_is_known(tmp_path: Path, run_command: 
     assert (shown.code, "UNKNOWN_MEMBER_ID" in shown.out) == (0, True)
     assert run_command("exchanges", path, "--group", "ghost", "--api", "SyncGroup")[:2] == (0, "")
     assert "groups in this store: ghost" in run_command("exchanges", path, "--group", "typo").err
+
+
+def test_a_heartbeat_of_the_consumer_protocol_names_an_epoch(tmp_path: Path, run_command: RunCommand) -> None:
+    path = tmp_path / "groups.db"
+    with Emulator(store=path) as kafka:
+        leave = ConsumerGroupHeartbeatRequest(group_id="ghost", member_id="casper", member_epoch=-1)
+        kafka.connect("anna").send(leave, 1)
+    assert "epoch -1" in run_command("exchanges", path, "--group", "ghost").out
 
 
 def test_names_of_clients_do_not_reach_the_terminal_raw(tmp_path: Path, run_command: RunCommand) -> None:

@@ -143,6 +143,7 @@ def test_replay_reports_an_unknown_position_or_group(
     assert len(said.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_everything_can_be_read_while_it_is_being_written(
     serve: Serve, consume: Consume, capsys: pytest.CaptureFixture[str]
 ) -> None:

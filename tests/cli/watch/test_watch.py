@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from io import StringIO
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,10 +10,13 @@ from rich.console import Console
 
 from regroup.cli.watch.command import FeedWatcher
 from regroup.cli.watch.lines import event_line, refusal_line
-from regroup.cli.watch.table import WatchedCluster, groups_table
+from regroup.cli.watch.table import COLORS, WatchedCluster, groups_table
+from regroup.coordinator.consumer_group import ReconciliationState
+from regroup.coordinator.group import GroupKind
 from regroup.mqtt.address import MqttAddress
+from regroup.server.mqtt.consumer_summary import ConsumerState, ReconciliationSummary, ReconcilingMember
+from regroup.server.mqtt.group_summary import GroupSummary, MemberSummary, RemovedMember
 from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence, RefusalMessage
-from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
 ANNA = "anna-1f2e3d4c-0000-4000-8000-000000000001"
 REMOVED = FeedEvent(
@@ -160,3 +164,44 @@ def test_refused_requests_are_lines_beside_the_events_and_stand_below_the_table(
         watcher.cluster, 200
     )
     assert "\x1b" not in refusal_line(msgspec.structs.replace(refusal, client_id="\x1b[2J", group="\x07")).plain
+
+
+def reconciling_member(name: str, epoch: int, state: ReconciliationState, **fields: Any) -> MemberSummary:
+    return MemberSummary(
+        member_id=f"{name}-id", client_id=name, client_host="/127.0.0.1", session_timeout_ms=45_000,
+        consumer=ReconcilingMember(member_epoch=epoch, state=state, assigned_count=3, **fields),
+    )  # fmt: skip
+
+
+def test_a_reconciliation_is_shown_with_the_members_that_hold_it_up_and_the_last_removed_one() -> None:
+    states = ReconciliationState
+    members = [
+        reconciling_member("anna", 6, states.UNREVOKED_PARTITIONS, pending_count=2),
+        reconciling_member("ben", 7, states.UNRELEASED_PARTITIONS),
+        reconciling_member("cleo", 7, states.STABLE, is_classic=True),
+        reconciling_member("dora", -2, states.STABLE),
+    ]
+    running = ReconciliationSummary(group_epoch=7, began_at_ms=1_000, ended_at_ms=None, members_behind=3)
+    removed = RemovedMember(member_id="emil-id", at_ms=2_500, reason="silent\x1b[2J for 45 s")
+    shown = GroupSummary(
+        group="payments", event_number=8, state="Reconciling", state_since_ms=1_000, generation_id=7,
+        protocol_name="uniform", leader_id=None, member_count=4, members=members, kind=GroupKind.CONSUMER,
+        consumer=ConsumerState(group_epoch=7, assignment_epoch=7, assignor="uniform", reconciliation=running),
+        removed_members=[removed],
+    )  # fmt: skip
+    cluster = WatchedCluster(MqttAddress("broker", 1883), groups={"payments": shown})
+    seen = drawn(cluster)
+    assert "epoch 7" in seen
+    assert "anna (epoch 6, revokes 2), ben (waits for partitions), cleo (classic), dora (away)" in seen
+    assert "payments: reconciliation to epoch 7 for 3 s, 3 of 4 members behind\n" in seen
+    assert "emil-id was removed 1 s ago: silent\\x1b[2J for 45 s" in seen
+    assert "Stable" in COLORS
+    assert "Reconciling" in COLORS
+
+
+def test_a_refused_request_with_a_member_epoch_names_it() -> None:
+    refusal = RefusalMessage(
+        group="payments", at_ms=2_000, api="ConsumerGroupHeartbeat", error="FENCED_MEMBER_EPOCH", member_id=ANNA,
+        client_id="anna", generation_id=3,
+    )  # fmt: skip
+    assert "FENCED_MEMBER_EPOCH (to anna, epoch 3)" in refusal_line(refusal).plain

@@ -10,21 +10,11 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from tests.classroom.lessons.files import SMALL
+from tests.cli.classroom.assignor_file import IN_TURN
 from tests.cli.classroom.served import ServedPage, served_page
 from tests.cli.conftest import RunCommand
 
 HEADERS = ("cache-control", "content-security-policy", "x-content-type-options")
-IN_TURN = """
-def assign(partitions, members):
-    result = {name: [] for name in members}
-    for topic in sorted(partitions):
-        names = sorted(name for name in members if topic in members[name]["topics"])
-        for number in range(partitions[topic]):
-            if names:
-                fewest = min(names, key=lambda name: (len(result[name]), name))
-                result[fewest].append((topic, number))
-    return result
-"""
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +100,7 @@ def test_a_task_is_run_wrong_and_right(served: ServedPage, state_folder: Path) -
     assert kept(state_folder)["one-consumer-seven-partitions"]["task_solved"] is True  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_are_refused_but_one(served: ServedPage) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: served.post("/lesson/answer", lesson="9", answer=None), range(4)))

@@ -78,6 +78,7 @@ async def test_keys_move_through_the_events(lesson_store: Path) -> None:
         assert "no previous deadline" not in text_of(app)[-1]
 
 
+@pytest.mark.slow
 async def test_m_stops_at_requests_and_responses_between_events(recorded_lesson_store: Path) -> None:
     app = await app_of(recorded_lesson_store)
     async with app.run_test(size=SIZE) as pilot:
@@ -138,7 +139,7 @@ async def test_the_shown_state_equals_a_replay(lesson_store: Path) -> None:
         last = len(app.group.timeline.moments) - 1
         for _ in range(last + 1):
             moment = app.group.moment
-            _, _, (group,) = await groups_at(Namespace(store=lesson_store, at=moment.position, group="lab"))
+            _, _, (group,), _ = await groups_at(Namespace(store=lesson_store, at=moment.position, group="lab"))
             text = "\n".join(text_of(app))
             assert f"▶ {group.state} " in text
             assert f"gen {group.generation_id}" in text
@@ -153,6 +154,7 @@ async def test_the_shown_state_equals_a_replay(lesson_store: Path) -> None:
         assert app.group.index == last
 
 
+@pytest.mark.slow
 async def test_a_place_is_typed_and_a_bad_one_is_named(lesson_store: Path) -> None:
     app = await app_of(lesson_store)
     async with app.run_test(size=SIZE) as pilot:
