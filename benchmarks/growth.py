@@ -25,7 +25,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final, TypeAlias
 
-from beside_kafka import PLACEHOLDER, TOPIC, frame_of, packed, places_of, resident_mib, run_client, with_length
+from harness.group_requests import TOPIC, frame_of
+from harness.load_client import resident_mib, run_client
+from harness.load_file import OFFSET, LoadConnection, LoadRequest
+from harness.load_file import load_file as file_of
 from harness.servers import ROOT, Server, Unavailable, compile_client, regroup_command, running_server
 
 from regroup.protocol.client import ClientConnection
@@ -51,7 +54,7 @@ MakeFile: TypeAlias = Callable[[Server, int], Coroutine[Any, Any, bytes]]
 
 def commit_frame(group: str, partitions: Iterable[int]) -> bytes:
     """A commit of a consumer that is no member; `load.c` replaces its offsets."""
-    offsets = [OffsetCommitRequestPartition(partition_index=each, committed_offset=PLACEHOLDER) for each in partitions]
+    offsets = [OffsetCommitRequestPartition(partition_index=each, committed_offset=OFFSET) for each in partitions]
     return frame_of(
         OffsetCommitRequest(
             group_id=group,
@@ -69,14 +72,14 @@ async def load_file(server: Server, frames: Sequence[bytes], first: Sequence[byt
         await connection.send_frame(frame)
     responses = [await connection.send_frame(frame) for frame in frames]
     await connection.close()
-    out = packed([CONNECTIONS])
-    for number in range(CONNECTIONS):
-        dealt = [(number + step * CONNECTIONS) % len(frames) for step in range(max(1, len(frames) // CONNECTIONS))]
-        out += packed([len(dealt)])
-        for each in dealt:
-            places = with_length(packed(places_of(frames[each])), 4)
-            out += with_length(frames[each]) + places + with_length(responses[each][4:])
-    return out
+    requests = [LoadRequest(frame, each[4:]) for frame, each in zip(frames, responses, strict=True)]
+    steps = range(max(1, len(frames) // CONNECTIONS))
+    return file_of(
+        [
+            LoadConnection([requests[(number + step * CONNECTIONS) % len(frames)] for step in steps])
+            for number in range(CONNECTIONS)
+        ]
+    )
 
 
 async def groups_file(server: Server, size: int) -> bytes:

@@ -9,8 +9,8 @@ times to the response are sampled. At the end it is judged, from the samples aft
 - the store that keeps everything grows by the same number of bytes an event as before
 - the store with `--keep` does not grow, although events come
 
-The rate is that of each server, in requests a second. Without `--rate` it is half of what the client reaches in five
-seconds without a pause. The exit code is 1 if a judgement fails.
+The rate is that of each server, in requests a second. `load.c` sends them and checks every response. Without `--rate`
+it is half of what one server answers in five seconds without a pause. The exit code is 1 if a judgement fails.
 """
 
 import argparse
@@ -28,18 +28,10 @@ from pathlib import Path
 from statistics import fmean, linear_regression, median
 from typing import Final, NamedTuple
 
-from beside_kafka import (
-    VERSIONS,
-    Member,
-    form_group,
-    frame_of,
-    join,
-    places_of,
-    prepare,
-    request_of,
-    resident_mib,
-)
-from harness.servers import ROOT, Server, Unavailable, regroup_command, running_server
+from harness.group_requests import VERSIONS, Member, frame_of, join, member_connections, prepare, request_of
+from harness.load_client import Measurement, resident_mib, run_client
+from harness.load_file import load_file
+from harness.servers import ROOT, Server, Unavailable, compile_client, regroup_command, running_server
 
 from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.messages.group import (
@@ -82,46 +74,22 @@ class Sample(NamedTuple):
 
 
 class Load:
-    """The load of one server, and the times to the response since the last sample, in milliseconds."""
+    """The load of one server: what `load.c` sends for its members, and members that come and go."""
 
-    def __init__(self, server: Server, rate: float | None) -> None:
+    def __init__(self, client: Path, server: Server, file: Path) -> None:
         self.server = server
-        self.rate = rate
-        """Requests a second of all members together; None for as many as they can."""
-        self.times_ms: list[float] = []
-        self.refused = 0
-        self._next_offset = time.time_ns()
+        self._client, self._file = client, file
 
-    async def run_group(self, number: int) -> None:
-        """Four members of one group, until this is cancelled."""
-        connections = [await ClientConnection.open(self.server.host, self.server.port) for _ in range(GROUP_SIZE)]
-        try:
-            members = await form_group(connections, f"group-{number}")
-            await asyncio.gather(
-                *(self._run_member(each, member) for each, member in zip(connections, members, strict=True))
-            )
-        finally:
-            for each in connections:
-                await each.close()
+    async def prepare(self) -> None:
+        """Form the groups."""
+        members = await member_connections(
+            self.server, "group", connections=MEMBERS, group_size=GROUP_SIZE, kinds=REQUESTS, partitions=PARTITIONS
+        )
+        self._file.write_bytes(load_file(members))
 
-    async def _run_member(self, connection: ClientConnection, member: Member) -> None:
-        frames = [frame_of(request_of(kind, member, PARTITIONS)) for kind in REQUESTS]
-        places = [places_of(each) for each in frames]
-        interval_s = MEMBERS / self.rate if self.rate else 0.0
-        due_s = time.monotonic() + random.random() * interval_s
-        while True:
-            for frame, found in zip(frames, places, strict=True):
-                if interval_s:
-                    due_s = max(due_s + interval_s, time.monotonic() - interval_s)
-                    await asyncio.sleep(due_s - time.monotonic())
-                request = bytearray(frame)
-                for place in found:
-                    self._next_offset += 1
-                    request[place : place + 8] = self._next_offset.to_bytes(8, "big")
-                sent_s = time.perf_counter()
-                response = await connection.send_frame(bytes(request))
-                self.times_ms.append((time.perf_counter() - sent_s) * 1000)
-                self.refused += not found and any(response[8:10])
+    async def run(self, seconds: float, rate: float) -> Measurement:
+        """Send requests for some seconds, so many a second; with a rate of 0 as many as the server answers."""
+        return await run_client(self._client, self.server, self._file, 1, 0, seconds, rate)
 
     async def run_visits(self) -> None:
         """Members that come and go, until this is cancelled."""
@@ -149,32 +117,20 @@ def sync_request(member: Member) -> SyncGroupRequest:
     )
 
 
-async def with_load(load: Load, stack: AsyncExitStack) -> None:
-    """Start the load; it ends with the stack."""
-    tasks = [asyncio.create_task(load.run_group(number)) for number in range(MEMBERS // GROUP_SIZE)]
-    tasks.append(asyncio.create_task(load.run_visits()))
+async def with_visits(load: Load, stack: AsyncExitStack) -> None:
+    """Start the members that come and go; they end with the stack."""
+    task = asyncio.create_task(load.run_visits())
 
     async def stop() -> None:
-        for each in tasks:
-            each.cancel()
-        for result in await asyncio.gather(*tasks, return_exceptions=True):
+        task.cancel()
+        for result in await asyncio.gather(task, return_exceptions=True):
             if isinstance(result, Exception):
                 raise result
 
     stack.push_async_callback(stop)
 
 
-async def calibrated_rate(server: Server) -> float:
-    """Half of the requests a second that the client reaches without a pause."""
-    load = Load(server, None)
-    async with AsyncExitStack() as stack:
-        await with_load(load, stack)
-        await asyncio.sleep(CALIBRATION_S)
-    return len(load.times_ms) / CALIBRATION_S / 2
-
-
-def sample_of(load: Load, store: Path, at_s: float, seconds: float) -> Sample:
-    times, load.times_ms = sorted(load.times_ms), []
+def sample_of(load: Load, store: Path, at_s: float, measured: Measurement) -> Sample:
     with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
         last, trimmed = connection.execute(
             "SELECT max(position), (SELECT value FROM counters WHERE name = 'trimmed_through') FROM events"
@@ -186,21 +142,22 @@ def sample_of(load: Load, store: Path, at_s: float, seconds: float) -> Sample:
         store.with_name(store.name + "-wal").stat().st_size / 2**20,
         last,
         last - trimmed,
-        len(times) / seconds,
-        median(times) if times else 0.0,
-        times[len(times) * 99 // 100] if times else 0.0,
+        measured.per_second,
+        measured.median_us / 1000,
+        measured.p99_us / 1000,
     )
 
 
-async def samples(loads: dict[str, Load], folder: Path, minutes: float) -> AsyncIterator[tuple[str, Sample]]:
+async def samples(
+    loads: dict[str, Load], folder: Path, minutes: float, rate: float
+) -> AsyncIterator[tuple[str, Sample]]:
     """The samples of all servers, until the time is over."""
-    began_s = sampled_s = time.monotonic()
-    while sampled_s - began_s < minutes * 60:
-        await asyncio.sleep(SAMPLE_INTERVAL_S)
-        now_s = time.monotonic()
-        for name, load in loads.items():
-            yield name, sample_of(load, folder / f"{name}.db", now_s - began_s, now_s - sampled_s)
-        sampled_s = now_s
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < minutes * 60:
+        measured = await asyncio.gather(*(load.run(SAMPLE_INTERVAL_S, rate) for load in loads.values()))
+        at_s = time.monotonic() - began_s
+        for (name, load), each in zip(loads.items(), measured, strict=True):
+            yield name, sample_of(load, folder / f"{name}.db", at_s, each)
 
 
 def rise(points: list[tuple[float, float]]) -> float:
@@ -245,21 +202,22 @@ def judgements(name: str, taken: list[Sample]) -> dict[str, bool]:
     return found
 
 
-async def soak(servers: dict[str, Server], folder: Path, options: argparse.Namespace) -> bool:
+async def soak(client: Path, servers: dict[str, Server], folder: Path, options: argparse.Namespace) -> bool:
     """Load the servers, print samples and judgements, and return whether all is as it should be."""
-    for server in servers.values():
-        await prepare(server)
-    rate = options.rate or await calibrated_rate(servers["all"])
+    loads = {name: Load(client, server, folder / f"{name}.requests") for name, server in servers.items()}
+    for load in loads.values():
+        await prepare(load.server)
+        await load.prepare()
+    rate = options.rate or (await loads["all"].run(CALIBRATION_S, 0)).per_second / 2
     print(f"{rate:,.0f} requests/s for each server, for {options.minutes:g} minutes, events kept for {options.keep}")
     print(
         f"{'':12}{'s':>6}{'memory':>8}{'file':>8}{'log':>7} MiB{'events':>11}{'kept':>11}{'/s':>8}{'p50':>7}{'p99':>8}"
     )
-    loads = {name: Load(server, rate) for name, server in servers.items()}
     taken: dict[str, list[Sample]] = {name: [] for name in servers}
     async with AsyncExitStack() as stack:
         for load in loads.values():
-            await with_load(load, stack)
-        async for name, each in samples(loads, folder, options.minutes):
+            await with_visits(load, stack)
+        async for name, each in samples(loads, folder, options.minutes, rate):
             taken[name].append(each)
             if len(taken[name]) % options.every == 1 % options.every:
                 print(
@@ -267,8 +225,7 @@ async def soak(servers: dict[str, Server], folder: Path, options: argparse.Names
                     f"{each.events:11,}{each.kept:11,}{each.per_second:8,.0f}{each.p50_ms:7.1f}{each.p99_ms:8.1f}",
                     flush=True,
                 )
-    refused = sum(load.refused for load in loads.values())
-    holds = {f"{refused} heartbeats were refused": not refused}
+    holds: dict[str, bool] = {}
     for name in servers:
         holds |= {f"{name}: {what}": ok for what, ok in judgements(name, taken[name]).items()}
     for what, ok in holds.items():
@@ -292,7 +249,11 @@ def main() -> None:
         }
         commands["keep"] += ["--keep", options.keep]
         servers = {which: stack.enter_context(running_server(command, cwd=ROOT)) for which, command in commands.items()}
-        holds = asyncio.run(soak(servers, folder, options))
+        try:
+            holds = asyncio.run(soak(compile_client(folder, "load"), servers, folder, options))
+        except Unavailable as reason:
+            print(f"FAILS  {reason}")
+            holds = False
     sys.exit(0 if holds else 1)
 
 

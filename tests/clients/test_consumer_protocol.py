@@ -1,18 +1,19 @@
 """Unmodified consumers with `group.protocol=consumer` (KIP-848) join, crash, restart, and subscribe by a pattern."""
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.clients.admins import ADMINS
 from tests.clients.consumer_process import ConsumerProcess
-from tests.clients.emulator import EmulatorProcess, eventually
+from tests.clients.emulator import EmulatorProcess, eventually, free_port
 from tests.clients.libraries import PRODUCERS, ConsumerOptions
+from tests.clients.long_run import run_clients, running_broker
 from tests.clients.others.other_process import OtherClientOptions, franz_go, java
 from tests.clients.processes import Serve
 
@@ -24,8 +25,8 @@ OTHERS = {"java": java, "franz-go": franz_go}
 CLIENTS = ["librdkafka", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)]
 CLIENTS_THAT_COME_BACK = ["librdkafka", "java"]
 """Without franz-go 1.22: it leaves with epoch -2 and without its instance id, which Kafka refuses as well."""
-QUIET_S = 60.0
-"""Longer than many sessions, heartbeats and refreshes of metadata."""
+BUSY_S = 60.0
+"""Longer than many sessions, heartbeats and refreshes of metadata. `tests.clients.long_run` takes minutes."""
 
 Start = Callable[..., ConsumerProcess]
 
@@ -134,19 +135,19 @@ def test_a_pattern_finds_topics(client: str, serve: Serve, start: Start) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
-def test_consumers_that_run_for_a_minute_log_no_warning(client: str, serve: Serve, start: Start) -> None:
-    emulator = serve("--topic", f"{TOPIC}:4")
-    consumers = start(client, emulator), start(client, emulator)
-    share(*consumers)
-    produced: set[str] = set()
-    end = time.monotonic() + QUIET_S
-    while time.monotonic() < end:
-        produced.update(produce(emulator, f"batch {len(produced)}"))
-        eventually(lambda: values(*consumers) == produced, "the records")
-    for each in consumers:
-        each.leave()
-        assert each.warnings == []
-    assert "WARN" not in emulator.log
+def test_consumers_that_come_crash_and_move_for_a_minute_log_no_warning(client: str, tmp_path: Path) -> None:
+    with running_broker("regroup", tmp_path) as address:
+        (run,) = run_clients([client], address, tmp_path, BUSY_S)
+    assert run.records > 0
+    assert dict(run.warnings) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_broker_that_does_not_answer_is_a_warning(client: str, start: Start) -> None:
+    nowhere = SimpleNamespace(address=f"127.0.0.1:{free_port()}")
+    consumer = start(client, nowhere)
+    eventually(lambda: consumer.warnings, "a warning", START_TIMEOUT_S)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from tests.clients.admins import ADMINS
 from tests.clients.consumer_main import UNFINISHED
 from tests.clients.consumer_process import ConsumerProcess, OwnedPartitions
 from tests.clients.emulator import EmulatorProcess, eventually
-from tests.clients.libraries import PRODUCERS, ConsumerOptions
+from tests.clients.libraries import CONSUMERS, PRODUCERS, ConsumerOptions
 from tests.clients.processes import Consume, Serve, quick_with
 
 GROUP = "payments"
@@ -150,7 +150,8 @@ def test_a_static_member_restarts_without_a_rebalance(role: str, library: str, s
     assert assignment_changes(untouched) == before
 
 
-@pytest.mark.parametrize("library", quick_with("kafka-python"))
+@pytest.mark.slow
+@pytest.mark.parametrize("library", CONSUMERS)
 def test_a_pattern_matches_topics_that_are_created_later(library: str, serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders-eu:2", "--topic", "invoices:2")
     consumer = consume(library, ConsumerOptions(emulator.address, GROUP, pattern="orders-.*"))

@@ -52,6 +52,7 @@ class OtherClientProcess(ConsumerProcess):
         self._log = log
         self._library_log = library_log
         self._read_line = read
+        log.touch()
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment
         )

@@ -64,8 +64,9 @@ def test_after_a_crash_the_other_consumer_goes_on_from_the_committed_offsets(
     assert removed["cause"]["deadline"] == "session"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("client", ["kcat", pytest.param("java-range", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("client", ["kcat", "java-range"])
 def test_a_static_member_restarts_without_a_rebalance(
     client: str, serve: Serve, processes: ExitStack, tmp_path: Path
 ) -> None:
