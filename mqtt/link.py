@@ -42,11 +42,12 @@ _silent.setLevel(logging.CRITICAL)
 
 
 class ReconnectRequested(Exception):
-    """Raised by a session that needs a new connection, for example because its last will no longer counts."""
+    """Raised by a session of MqttLink to get a new connection, for example because the last will of the present one is
+    out of date."""
 
 
 class MqttMessage(NamedTuple):
-    """A message that is to be published."""
+    """A message to publish: its topic, its payload, and whether the broker is to retain it."""
 
     topic: str
     payload: bytes
@@ -54,10 +55,10 @@ class MqttMessage(NamedTuple):
 
 
 class MqttLink:
-    """Connects to a broker, and connects again with a growing delay.
+    """Keeps a connection to an MQTT broker: after a loss it connects again, with a growing delay between attempts.
 
-    `report` is called with one line when the connection is lost and when it is restored. `last_will` is called before
-    each connection, for the message that the broker publishes if the connection breaks.
+    `report` is called with one line of text when the connection is lost and when it is restored. `last_will` is called
+    before each connection and returns the message that the broker publishes if that connection breaks, or None.
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class MqttLink:
         """Why there is no connection now, as text; None while there is one."""
 
     async def run(self, session: Callable[[aiomqtt.Client], Awaitable[object]]) -> None:
-        """Run the session for each connection, and never return. The connection is lost when the session ends."""
+        """Connect to the MQTT broker and call `session` with the client; connect again whenever the session has ended
+        or failed. Never returns."""
         failures = 0
         loop = asyncio.get_running_loop()
         while True:
@@ -125,7 +127,7 @@ class MqttLink:
 
 
 def _describe(error: Exception) -> str:
-    """The error as text, with what the user can do about it."""
+    """The text of a connection error, with advice what the user can do about it."""
     if isinstance(error, aiomqtt.exceptions.MqttConnectError):
         return f"the broker refuses the connection ({error}): check REGROUP_MQTT_USERNAME and REGROUP_MQTT_PASSWORD"
     if isinstance(error, aiomqtt.MqttCodeError) or str(error).startswith("Disconnected"):
@@ -140,7 +142,8 @@ def _describe(error: Exception) -> str:
 
 @asynccontextmanager
 async def _connected(client: aiomqtt.Client) -> AsyncIterator[aiomqtt.Client]:
-    """Connect, and disconnect at the end, also when the caller is cancelled while connecting."""
+    """Connect the client on entry to the context and disconnect it at the end, also when the caller is cancelled while
+    it connects."""
     connecting = asyncio.ensure_future(client.__aenter__())
     try:
         await asyncio.shield(connecting)
@@ -180,7 +183,8 @@ async def cancel_and_wait(*tasks: "asyncio.Future[Any]") -> None:
 
 
 async def run_until_first_ends(*coroutines: Coroutine[Any, Any, object]) -> None:
-    """Run coroutines concurrently until the first ends; cancel the others, and raise what it raised."""
+    """Run coroutines concurrently until the first one ends, and cancel the others. If the first one raised an
+    exception, that is raised."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -191,7 +195,8 @@ async def run_until_first_ends(*coroutines: Coroutine[Any, Any, object]) -> None
 
 
 async def publish_all(client: aiomqtt.Client, messages: Iterable[MqttMessage]) -> None:
-    """Publish messages in order, several in flight; returns when the broker has acknowledged all of them."""
+    """Publish messages in order, several at a time without waiting for each acknowledgement. Returns when the MQTT
+    broker has acknowledged all of them."""
     remaining = iter(messages)
 
     async def publish() -> None:
@@ -207,7 +212,8 @@ async def publish_all(client: aiomqtt.Client, messages: Iterable[MqttMessage]) -
 
 
 class Outbox:
-    """A queue of outgoing messages, which are published in order while there is a connection."""
+    """A queue of MQTT messages. `run` publishes them in order over a connection; messages wait in the queue while there
+    is no connection."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[MqttMessage] = asyncio.Queue()
@@ -215,7 +221,7 @@ class Outbox:
         """Total size of the queued messages in bytes."""
 
     def put(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
-        """Add a message to the queue."""
+        """Add a message to the end of the queue; with `retain` the MQTT broker keeps it for later subscribers."""
         self.queued_bytes += len(topic) + len(payload)
         self._queue.put_nowait(MqttMessage(topic, payload, retain))
 
@@ -226,7 +232,8 @@ class Outbox:
         self.queued_bytes = 0
 
     async def run(self, client: aiomqtt.Client) -> None:
-        """Publish messages, several in flight, until the connection is lost."""
+        """Publish the queued messages and those that are added later, several at a time, until the connection is
+        lost."""
         await run_until_first_ends(*(self._publish(client) for _ in range(MAX_IN_FLIGHT)))
 
     async def _publish(self, client: aiomqtt.Client) -> None:

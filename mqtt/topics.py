@@ -76,8 +76,8 @@ class MqttTopics:
         self.all_groups = f"{self.root}/groups/+"
 
     def group(self, group_id: str | None, kind: str) -> str:
-        """The topic of a group, or of the cluster if `group_id` is None; `kind` is its last level, as in the list
-        above."""
+        """The topic of a group, or of the cluster if `group_id` is None. `kind` is the last level of the topic, such as
+        `events`, `state` or `replay`."""
         return f"{self.root}/{kind}" if group_id is None else f"{self.root}/groups/{encode_level(group_id)}/{kind}"
 
     def member(self, name: str, kind: str) -> str:
@@ -89,6 +89,7 @@ class MqttTopics:
         return f"{self.root}/members/{encode_level(name)}/{encode_level(incarnation)}/{kind}"
 
     def levels(self, topic: str) -> tuple[str, ...]:
-        """The levels of a topic after the cluster's name, still encoded; empty for a topic of another cluster."""
+        """The levels of a topic that follow the cluster's name, still percent-encoded; empty for a topic of another
+        cluster."""
         prefix = f"{self.root}/"
         return tuple(topic[len(prefix) :].split("/")) if topic.startswith(prefix) else ()

@@ -9,9 +9,10 @@ DISCONNECT: Final = b""
 
 
 class MqttByteTransport(asyncio.Transport):
-    """The transport of one connection over MQTT.
+    """An asyncio transport for one connection whose bytes are carried in MQTT messages.
 
-    `send(data)` gets what the protocol writes; `on_close()` is called once, when the protocol closes the connection.
+    `send(data)` is called with the bytes that the protocol writes; `on_close()` is called once, when the protocol
+    closes the connection.
     """
 
     def __init__(
@@ -27,17 +28,18 @@ class MqttByteTransport(asyncio.Transport):
         self._is_closing = False
 
     def attach(self, protocol: asyncio.Protocol) -> None:
-        """Connect the transport to a protocol: `connection_made` is called."""
+        """Set the protocol that uses this transport, and call its `connection_made`."""
         self._protocol = protocol
         protocol.connection_made(self)
 
     def receive(self, data: bytes) -> None:
-        """Pass received bytes to the protocol."""
+        """Pass bytes that arrived in an MQTT message to the protocol."""
         if self._protocol is not None and not self._is_closing:
             self._protocol.data_received(data)
 
     def lose(self, error: Exception | None) -> None:
-        """Close the connection because it was lost; the protocol gets the error, None for a normal end."""
+        """End the connection because it was lost. The protocol's `connection_lost` is called with `error`, which is
+        None for a normal end."""
         if self._protocol is not None and not self._is_closing:
             self._is_closing = True
             self._protocol.connection_lost(error)

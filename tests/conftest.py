@@ -11,6 +11,8 @@ from zlib import crc32
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.conjecture.providers import Constants
 
 from tests.collection import begin_elsewhere
 from tests.scheduling import LargeFilesAsUnits, file_of
@@ -19,19 +21,26 @@ from tests.scheduling import LargeFilesAsUnits, file_of
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones, and more.
 settings.register_profile(
-    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=20
+    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=10
 )
 settings.load_profile("repeatable")
+# Hypothesis also draws constants of the tested code, for which each process parses every module of a clean clone.
+# Repeated examples that change with each constant are not worth that; `hunting` has them.
 
 # Images of containers often forbid Python to keep what it compiles. Then each of the hundreds of processes that tests
 # start compiles the emulator again, which takes longer than most of their tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Messages of argparse are English whatever the machine's language is. Without this, each parser that is made, here and
+# in the processes that tests start, also looks for translations in the file system, which takes longer than making it.
+os.environ["LANGUAGE"] = "C"
+
 
 LONG_TESTS_FIRST = (
-    "tests/pipeline/",
+    "tests/conformance/test_brokers.py",
     "tests/make_docs/",
+    "tests/pipeline/",
     "tests/clients/",
     "tests/classroom/page/",
     "tests/robustness/",
@@ -57,6 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the parameters that are not quick, and select the tests of one part, so that a rotation runs every test."""
+    if settings.get_current_profile_name() == "repeatable":
+        providers._get_local_constants = Constants
     for item in items:
         quick = item.get_closest_marker("quick")
         if quick and not any(part in item.name for part in quick.args):

@@ -21,6 +21,7 @@ ROOMS = TABLE["rooms"]
 MAX_FILES_IN_A_FOLDER = 16
 LARGER_FOLDERS = {
     "conformance/stories": "a file for each area of the catalogue of behaviours",
+    "conformance/stories/consumer_groups": "the same, for groups of the consumer protocol",
     "lab/plan/scenarios": "a YAML file for each scenario",
     "classroom/lessons/texts": "a YAML file for each lesson",
 }
@@ -134,7 +135,7 @@ ONLY_TYPES = {"uuid.UUID", "random.Random"}
 HAVE_CHANCE_OR_CLOCK = {
     "mqtt/link.py": "clients that have lost a broker reconnect after random delays, so that not all reconnect at once",
     "server/clock.py": "a clock without arguments is the machine's",
-    "server/broker_cluster.py": "an environment without arguments draws random ids",
+    "server/cluster_options.py": "an environment without arguments draws random ids",
 }
 ROOMS_OF_VALUES = [room for room in ROOMS if room not in ("pipeline", "cli")]
 """The command line reads the clock and draws ids for all others; the pipeline names the files of a process."""

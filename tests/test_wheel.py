@@ -82,6 +82,7 @@ def dependencies(home: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(borrowed), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_rooms_below_regroup_and_nothing_else(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = archive.namelist()

@@ -7,9 +7,10 @@ from regroup.cli.chaos.words import invariant_tables
 from regroup.control.document import openapi_document, statuses_of
 from regroup.control.endpoints.all import ENDPOINTS
 from regroup.control.errors import Status
-from regroup.lab.plan.reference import ReferenceTable, field_meanings, scenario_reference
 from regroup.lab.plan.scenario_files import scenario, scenario_names, scenario_text
-from regroup.pipeline.campaign.scenarios import OPTION_LIMITS, SCENARIOS, ScenarioOptions
+from regroup.lab.plan.scenario_words import ReferenceTable, field_meanings, scenario_reference
+from regroup.pipeline.campaign.options import OPTION_LIMITS, ScenarioOptions
+from regroup.pipeline.campaign.scenarios import SCENARIOS
 
 
 def scenario_words() -> str:

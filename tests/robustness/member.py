@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
-from regroup.conformance.harness.connection import response_as
+from regroup.conformance.harness.message_types import response_as
 from regroup.members.consumer import requests
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberGeneration

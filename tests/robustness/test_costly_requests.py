@@ -118,6 +118,7 @@ async def test_a_gzipped_set_of_nothing_is_refused_and_the_other_partitions_are_
     assert "Traceback" not in emulator.log
 
 
+@pytest.mark.slow
 async def test_the_largest_response_can_be_set(serve: Serve) -> None:
     emulator = serve("--topic", "wide:10000", "--max-response-bytes", "100000")
     with sockets(emulator, 1) as (client,):

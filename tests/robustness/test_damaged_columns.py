@@ -133,8 +133,8 @@ async def check_start(what: str, path: Path) -> None:
         raise AssertionError(f"{what}: {error!r}") from error
 
 
-@pytest.mark.quick("[events-payload-")
-@pytest.mark.parametrize("row", ["last", pytest.param("first", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ["last", "first"])
 @pytest.mark.parametrize(("table", "column"), COLUMNS, ids=lambda each: each)
 def test_a_value_of_another_type_or_size_is_reported_in_one_line(
     table: str, column: str, row: str, intact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

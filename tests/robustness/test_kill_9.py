@@ -42,8 +42,9 @@ async def all_commit_beyond(members: list[RetryingMember], offsets: list[int]) -
     await wait_until(lambda: all(x.committed > n for x, n in zip(members, offsets, strict=True)), "the next commits")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rounds", [2, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2, 100])
 async def test_every_acknowledged_event_survives_and_the_clients_continue(serve: Serve, rounds: int) -> None:
     emulator = serve("--topic", "orders:8", "--set", "group.initial.rebalance.delay.ms=0", "--log-level", "error")
     rng, checked = random.Random(rounds), dict[str, int]()

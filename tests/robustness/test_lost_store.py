@@ -123,6 +123,7 @@ async def test_at_most_one_commit_is_acknowledged_after_the_loss(serve: Serve, l
     assert emulator.log.splitlines()[-1].startswith("regroup serve: ")
 
 
+@pytest.mark.slow
 async def test_everything_acknowledged_is_there_once_the_store_is_put_back(serve: Serve) -> None:
     emulator = serve(*OPTIONS)
     member = RetryingMember("member", emulator.address, session_timeout_ms=20_000)
@@ -139,6 +140,7 @@ async def test_everything_acknowledged_is_there_once_the_store_is_put_back(serve
     assert run_regroup("verify", emulator.store).returncode == 0
 
 
+@pytest.mark.slow
 async def test_an_older_copy_in_place_of_the_store_is_not_gone_on_with(serve: Serve) -> None:
     """The emulator would answer with offsets from before, and give positions away a second time."""
     emulator = serve(*OPTIONS)
@@ -159,7 +161,7 @@ async def test_an_older_copy_in_place_of_the_store_is_not_gone_on_with(serve: Se
     assert emulator.terminate() == 2
 
 
-@pytest.mark.quick("[delete_the_store]")
+@pytest.mark.slow
 @pytest.mark.parametrize("lose", [delete_the_store, delete_everything])
 def test_a_loss_while_nothing_is_written_is_told_at_the_end(serve: Serve, lose: Callable[[Path], None]) -> None:
     emulator = serve(*OPTIONS)

@@ -232,13 +232,13 @@ async def open_and_reset(emulator: EmulatorProcess, bystander: RetryingMember, c
         await turn_of_the_server(bystander)
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
-async def test_connections_that_are_opened_and_reset_leave_no_memory_behind(serve: Serve, count: int) -> None:
+@pytest.mark.slow
+async def test_connections_that_are_opened_and_reset_leave_no_memory_behind(serve: Serve) -> None:
     emulator = serve(*TOPIC)
     async with bystander_is_undisturbed(emulator) as bystander:
         await open_and_reset(emulator, bystander, 200)
         before_mb = memory_mb(emulator)
-        await open_and_reset(emulator, bystander, count)
+        await open_and_reset(emulator, bystander, 10_000)
         await wait_until(lambda: memory_mb(emulator) - before_mb < 10, "the memory to be freed")
     assert not closed_connection_lines(emulator)
 
@@ -259,7 +259,7 @@ async def test_six_frames_near_the_limit_cost_their_size_which_is_freed_again(se
         await wait_until(lambda: memory_mb(emulator) - before_mb < 50, "the memory to be freed")
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("loop", ["asyncio", pytest.param("uvloop", marks=pytest.mark.slow)])
 async def test_connections_beyond_the_open_file_limit_are_logged_and_the_others_continue(
     serve: Serve, loop: str
 ) -> None:

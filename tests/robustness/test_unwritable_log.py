@@ -29,7 +29,7 @@ def start_process(words: list[str], standard_error: int) -> "subprocess.Popen[st
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-@pytest.mark.quick("[full_disk]")
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [closed_pipe, full_disk])
 async def test_members_continue_without_a_log(log: Callable[[], int], tmp_path: Path) -> None:
     words = ["serve", "--port", "0", "--topic", "orders:1", "--store", str(tmp_path / "groups.db")]

@@ -45,7 +45,7 @@ QUICK_TO_MEASURE = (
 )
 """Tracing makes the others ten times slower; they are measured with smaller responses."""
 MAX_GROWTH_BYTES = 2 * MIB
-"""What a second equal request may leave behind: caches that are not full yet."""
+"""What a third equal request may leave behind: caches that are not full yet."""
 
 
 @pytest.fixture
@@ -105,9 +105,9 @@ async def test_no_request_builds_too_much_or_occupies_the_event_loop(monkeypatch
         longest_s = max(longest_s, time.thread_time() - started_s)
 
     class RecordingEncoder(ResponseEncoder):
-        def __init__(self, header: Any, message: Message, **limits: int) -> None:
+        def __init__(self, header: Any, message: Message, *limits: int) -> None:
             responses.append(message)
-            super().__init__(header, message, **limits)
+            super().__init__(header, message, *limits)
 
     async with expensive_world() as cluster:
         monkeypatch.setattr(asyncio.Handle, "_run", timed_run)
@@ -146,7 +146,7 @@ async def test_no_request_builds_too_much_or_occupies_the_event_loop(monkeypatch
     ids=["some", "all"],
 )
 async def test_no_request_takes_more_memory_than_its_response_and_64_mib(apis: str, max_response_bytes: int) -> None:
-    """And a second equal request leaves nothing more behind, records that it produced excepted."""
+    """And a third equal request leaves nothing more behind, records that it produced excepted."""
     async with expensive_world() as cluster:
         cluster.broker.max_response_bytes = max_response_bytes
         tracemalloc.start()
@@ -155,7 +155,8 @@ async def test_no_request_takes_more_memory_than_its_response_and_64_mib(apis: s
             for each in [each for each in expensive_requests() if not apis or re.match(apis, each.name)]:
                 client = Client(cluster)
                 data = client.encode(await each.prepare(client), each.version)
-                await client.send(data)
+                for _ in range(2):  # the topics that match a pattern are known to the second request only
+                    await client.send(data)
                 await client.close()
                 gc.collect()
                 before = tracemalloc.get_traced_memory()[0]
