@@ -26,21 +26,25 @@ from tests.classroom.recorded.recordings import recorded_run, timeline
 from tests.lab.classic_plans import draw_classic_plan
 from tests.testing.conftest import stable_pair
 
-RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-commits-after-removal", 4, 7, 20, 26, 54)
+RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-commits-after-removal")
+MAX_LATE_MS = 4
+"""The timers of the coordinator handle one deadline at a time."""
 EXPIRIES = ("session", "new-member-join")
 
 
 @pytest.mark.quick("[slow-member-delays-the-rebalance]", "[partition-of-one-member]")
 @pytest.mark.parametrize("what", RUNS)
-def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str | int) -> None:
+def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str) -> None:
     late_ms = check_expiries(timeline(what))
     assert late_ms
-    assert max(late_ms) <= 4, "the timers of the coordinator handle one deadline at a time"
+    assert max(late_ms) <= MAX_LATE_MS
 
 
 @pytest.mark.slow
 def test_removals_in_many_drawn_runs_are_at_their_derived_deadlines() -> None:
-    assert sum(len(check_expiries(timeline(seed))) for seed in range(100, 160)) > 50
+    late_ms = [each for seed in range(100, 130) for each in check_expiries(timeline(seed))]
+    assert len(late_ms) > 25
+    assert max(late_ms) <= MAX_LATE_MS
 
 
 def check_expiries(history: GroupTimeline) -> list[int]:
