@@ -1,9 +1,11 @@
 """Mutants in a copy of the project, and the file of verdicts."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.mutants import judges
 from tests.mutants.judges import JUDGES, Verdict, judge_by_lab, judge_by_stories, judge_by_tests
 from tests.mutants.project_copy import ROOT, ProjectCopy
 from tests.mutants.results import Trial, append_trial, format_survivors, format_table, read_trials
@@ -50,6 +52,19 @@ def test_the_table_counts_mutants_that_every_judge_has_seen() -> None:
     assert "| operator | 1 | 0 | 0 | 1 | 0 |" in table
     assert "| constant | 0 | 0 | 0 | 0 | 0 |" in table
     assert format_survivors([seen, unseen], trials, "lab")[1:] == ["    tests: a test"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "outcome"), [("import time; time.sleep(60)", "killed"), ("while True: pass", "out of time")]
+)
+def test_a_process_that_waits_is_killed_and_one_that_works_is_out_of_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, outcome: str
+) -> None:
+    monkeypatch.setattr(judges, "WALL_S", 3)
+    monkeypatch.setattr(judges, "WAITING_SHARE", 0.1)
+    verdict = judges._run_process(ProjectCopy(tmp_path), [sys.executable, "-c", program], 60, str)
+    assert verdict.outcome == outcome
 
 
 @pytest.mark.slow
