@@ -4,8 +4,10 @@ The exit code is 0 if none of them fails, and 1 if one does; its first violation
 seed that takes too much CPU time counts as one that fails: its run does not end.
 """
 
+import os
 import signal
 import sys
+from functools import partial
 from types import FrameType
 
 from regroup.lab.search.seed_run import run_seed
@@ -15,24 +17,19 @@ SEED_CPU_S = 20
 """CPU time that one seed may take; the longest of the unmutated project takes a tenth of it."""
 
 
-class SeedDoesNotEnd(Exception):
-    """A run has used its CPU time."""
-
-
-def stop_seed(number: int, frame: FrameType | None) -> None:
-    """End the run in which the timer rings."""
-    raise SeedDoesNotEnd
+def end_process(seed: int, number: int, frame: FrameType | None) -> None:
+    """End the process when the timer of a seed rings. An exception would be caught by a handler of the simulation."""
+    print(f"seed {seed} does not end", flush=True)
+    os._exit(1)
 
 
 def play(first: int, count: int) -> str:
     """Play the seeds up to the first that fails, and say how; an empty text if none does."""
-    signal.signal(signal.SIGVTALRM, stop_seed)
     for seed in range(first, first + count):
+        signal.signal(signal.SIGVTALRM, partial(end_process, seed))
         signal.setitimer(signal.ITIMER_VIRTUAL, SEED_CPU_S)
         try:
             finding = run_seed(seed, draw=draw_plan)
-        except SeedDoesNotEnd:
-            return f"seed {seed} does not end"
         except Exception as error:  # noqa: BLE001 - whatever the mutant raises shows it
             return f"seed {seed}: {type(error).__name__}: {error}"
         if finding:
