@@ -47,6 +47,8 @@ class State:
         elif kind in ("member-left", "member-removed"):
             self.members.pop(event["member_id"], None)
             self.targets.pop(event["member_id"], None)
+        elif kind in ("group-deleted", "consumer-group-ended"):
+            self.is_classic, self.members = True, {}
         elif self.is_classic and kind != "consumer-group-created":
             self.classic.take(kind, event, self.members)
         else:
@@ -208,12 +210,12 @@ def reconciliations(records: Sequence[Record], group: str) -> list[Row]:
                 trigger, by = ("subscribed" if event["member_id"] in state.members else "joined"), event["member_id"]
             elif kind in TRIGGERS:
                 trigger, by = TRIGGERS[kind], event["member_id"]
-            if kind == "member-subscribed" or kind in TRIGGERS:
+            if (kind == "member-subscribed" or kind in TRIGGERS) and not state.is_classic:
                 own |= {trigger: own.get(trigger, 0) + 1}
             if kind == "group-epoch-bumped" and present:
                 rows.append(present | happened | figures(state, present, position, at_ms, "superseded", before))
-            if kind == "group-epoch-bumped":
                 happened = dict.fromkeys(happened, 0)
+            if kind == "group-epoch-bumped":
                 present = {"position": position, "group_epoch": event["group_epoch"], "trigger": trigger}
                 present |= {"trigger_member_id": by, "bumped_ms": at_ms, "members_before": before, "steps": 0}
             if kind == "group-downgraded" and present:
