@@ -242,7 +242,7 @@ def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfil
         not new.subscribed_regex or new.subscribed_regex in after.resolved_regexes
     ):
         reasons.append("a member subscribes by another pattern")
-    return reasons
+    return ["a member subscribes for the first time"] if reasons and old is NO_PROFILE else reasons
 
 
 def bump_group_epoch(decision: DecisionBuilder, before: ConsumerGroup, topics: TopicsImage, reasons: list[str]) -> bool:
