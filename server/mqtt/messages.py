@@ -1,11 +1,12 @@
 """The payloads of the server's MQTT messages, as JSON."""
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 import msgspec
 
+from regroup.coordinator.topics import TopicsImage
 from regroup.server.refusals.notices import RefusalNotice
 from regroup.storage.records import Record
 
@@ -65,6 +66,12 @@ class Presence(msgspec.Struct, frozen=True):
     at_ms: int = 0
 
 
+class TopicNames(msgspec.Struct, frozen=True):
+    """The names of the cluster's topics by topic id. Events of consumer groups have only the ids."""
+
+    names: dict[str, str]
+
+
 class ConnectionLossMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The message that the MQTT connection of a member was lost."""
 
@@ -98,6 +105,9 @@ class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all refusals have this group, API and error code. If not, the message counts refusals of different kinds
     together."""
 
+
+MAX_NAMED_TOPICS: Final = 10_000
+"""How many topics one message names; the newest ones, if there are more."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -147,6 +157,12 @@ def feed_payloads(
         _encode(FeedMessage(group=group, events=events, is_replay=is_replay, first_event_number=first_event_number))
         for events in message_batches(records)
     ]
+
+
+def topic_names_payload(topics: TopicsImage) -> bytes:
+    """The encoded TopicNames of the topics that exist."""
+    newest = islice(reversed(topics.by_name.values()), MAX_NAMED_TOPICS)
+    return _encode(TopicNames({topic.topic_id: topic.name for topic in newest}))
 
 
 def refusal_payload(notice: RefusalNotice) -> bytes:

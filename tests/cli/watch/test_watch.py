@@ -95,6 +95,7 @@ EVENT = (
     ("topic", "payload"),
     [
         ("coordinator", b"?"),
+        ("topics", b'{"names":{"a":1}}'),
         ("groups/g/state", b'{"group":"g"}'),
         ("groups/g/connection-losses", b"[]"),
         ("groups/g/refusals", b"[]"),
@@ -116,6 +117,25 @@ async def test_an_invalid_message_is_reported_and_dropped_and_the_rest_is_shown(
         "regroup/main/groups/other/events", (EVENT % (b"1", b"member-left", b"null")).replace(b'"g"', b'"other"')
     )
     assert "member-left" in shown.getvalue()
+
+
+async def test_a_topic_made_before_the_watch_began_is_called_by_its_name() -> None:
+    shown = StringIO()
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group="g", from_start=False)
+    watcher = FeedWatcher(args, Console(file=shown, width=200))
+    watcher.handle_message("regroup/main/topics", b'{"names":{"EhpVQmi7Rl6NJDZYYcaQ3Q":"orders"}}')
+    payload = b'{"member_id":"anna","state":"stable","epoch":2,"assigned":{"EhpVQmi7Rl6NJDZYYcaQ3Q":{"0":2,"1":2}}}'
+    watcher.handle_message("regroup/main/groups/g/events", EVENT % (b"1", b"member-reconciled", payload))
+    assert "assigned orders 0-1" in shown.getvalue()
+
+
+async def test_names_of_topics_are_no_sign_of_the_watched_group(capsys: pytest.CaptureFixture[str]) -> None:
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group="g", from_start=False)
+    watcher = FeedWatcher(args, Console(file=StringIO(), width=200))
+    watcher.handle_message("regroup/main/coordinator", b'{"state":"online","incarnation":"1"}')
+    watcher.handle_message("regroup/main/topics", b'{"names":{}}')
+    watcher.report_silence()
+    assert "nothing was published about group 'g' yet" in capsys.readouterr().err
 
 
 def test_the_line_of_an_event_has_ids_and_reason_and_no_control_characters() -> None:
