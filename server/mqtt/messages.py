@@ -98,6 +98,8 @@ class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     group_instance_id: str | None = None
     generation_id: int | None = None
+    published_at_ms: int = 0
+    """When the message was made, which may be ten seconds after `at_ms`; 0 in messages of regroup 0.2."""
     count: int = 1
     clients: tuple[str, ...] = ()
     """Some of the clients whose requests were refused; empty if `count` is 1."""
@@ -178,6 +180,7 @@ def refusal_payload(notice: RefusalNotice) -> bytes:
             client_id=last.client_id,
             group_instance_id=last.group_instance_id,
             generation_id=last.generation_id,
+            published_at_ms=notice.told_at_ms,
             count=notice.count,
             clients=notice.senders,
             is_one_kind=notice.is_one_kind,

@@ -186,6 +186,22 @@ def test_refused_requests_are_lines_beside_the_events_and_stand_below_the_table(
     assert "\x1b" not in refusal_line(msgspec.structs.replace(refusal, client_id="\x1b[2J", group="\x07")).plain
 
 
+@pytest.mark.parametrize(("count", "words"), [(1, "  at 00:00:02.000"), (3, "  the last at 00:00:02.000")])
+def test_a_notice_of_what_was_refused_before_has_its_own_time_and_says_when_that_was(count: int, words: str) -> None:
+    refusal = RefusalMessage(
+        group="payments", at_ms=2_000, api="OffsetCommit", error="UNKNOWN_MEMBER_ID", member_id=ANNA, client_id="anna",
+        generation_id=3, published_at_ms=11_500, count=count, clients=("anna",),
+    )  # fmt: skip
+    line = refusal_line(refusal).plain
+    assert line.startswith("     –  00:00:11.500  payments")
+    assert line.endswith(words)
+    at_once = refusal_line(msgspec.structs.replace(refusal, published_at_ms=2_000)).plain
+    assert at_once.startswith("     –  00:00:02.000  payments")
+    assert "at 00:" not in at_once
+    from_0_2 = refusal_line(msgspec.structs.replace(refusal, published_at_ms=0)).plain
+    assert from_0_2 == at_once
+
+
 def reconciling_member(name: str, epoch: int, state: ReconciliationState, **fields: Any) -> MemberSummary:
     return MemberSummary(
         member_id=f"{name}-id", client_id=name, client_host="/127.0.0.1", session_timeout_ms=45_000,
