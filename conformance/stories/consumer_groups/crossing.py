@@ -8,7 +8,7 @@ from regroup.conformance.harness.expect import TIMER_TOLERANCE_S, expect, expect
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.migration import classic_assignment, mixed_group, owning
 from regroup.conformance.harness.story import StoryContext
-from regroup.protocol.consumer.subscription import Subscription, decode_assignment, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, assigned_partitions, encode_subscription
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.java_order import in_hash_map_order
 
@@ -83,8 +83,7 @@ async def order_of_assigned_topics(story: StoryContext) -> None:
     expect(await carla.join(), error=E.NONE)
     await group.leave("m1")
     (member,) = (await story.describe()).members
-    assigned = decode_assignment(member.member_assignment).partitions
-    named = [*dict.fromkeys(partition.topic for partition in assigned)]
+    named = [*dict.fromkeys(each.topic for each in assigned_partitions(member.member_assignment))]
     expect_true(len(named) > 1, f"carla should have partitions of several topics, not of {named}")
     wanted = in_hash_map_order(named, lambda name: uuid_hash(story.target.topic_ids[name]))
     expect_equal("topics", wanted, named)
