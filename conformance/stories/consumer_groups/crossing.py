@@ -62,16 +62,13 @@ async def crosses_over_after_downgrade(story: StoryContext) -> None:
 
 @case("cg.down.unknown-member-of-empty-group", 3, required_settings=ORDINARY)
 async def unknown_member_joins_empty_consumer_group(story: StoryContext) -> None:
-    """A JoinGroup with a member id is refused by an Empty consumer group, which stays one."""
+    """A JoinGroup with a member id is refused by an Empty consumer group, and makes no classic group of it."""
     group = await group_of_one(story)
     await group.leave("m1")
     carla = ConformanceMember(story, "carla", protocols=owning())
     expect(await carla.join_group(member_id="made-up"), error=E.UNKNOWN_MEMBER_ID, member_id="made-up")
-
-    async def check() -> None:
-        expect(await group.describe(), error=E.NONE, group_state="Empty")
-
-    await story.wait_until(check)
+    # Whether the consumer group is found depends on other records in Kafka, which forgets it without writing so.
+    expect(await story.describe(version=5), error=E.NONE, group_state="Dead")
 
 
 @case("cg.cm.order-of-topics", 3, required_settings=ORDINARY)
