@@ -120,9 +120,10 @@ class Feed:
     async def _publish_round(self, client: aiomqtt.Client) -> bool:
         """Publish new events, the names of topics before them, due summaries, and a portion of the requested replays.
         Returns whether nothing is left to do."""
-        await self._publish_topic_names(client)
         reading = self._journal.store.read(after=self.position, until=self.position + MAX_EVENTS_PER_ROUND)
         records = [record async for record in reading]
+        # The names are never older than the records that were read, so a new topic is named before its events.
+        await self._publish_topic_names(client)
         if records:
             await publish_all(client, self._messages(records))
             self.position = records[-1].position
