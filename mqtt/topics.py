@@ -1,6 +1,7 @@
 """The names of the MQTT topics of one cluster, for any group id.
 
 regroup/{cluster}/coordinator                              presence of the server (retained, with a last will)
+regroup/{cluster}/topics                                   names of Kafka's topics by their ids (retained)
 regroup/{cluster}/events                                   events of the cluster: topics, producers
 regroup/{cluster}/replay                                   requests to publish events of the cluster again
 regroup/{cluster}/groups/{group}/events                    the feed: events of a group
@@ -73,6 +74,7 @@ class MqttTopics:
     def __init__(self, cluster: str) -> None:
         self.root = f"regroup/{encode_level(cluster)}"
         self.coordinator = f"{self.root}/coordinator"
+        self.topic_names = f"{self.root}/topics"
         self.all_groups = f"{self.root}/groups/+"
 
     def group(self, group_id: str | None, kind: str) -> str:

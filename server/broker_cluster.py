@@ -20,6 +20,7 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.settings import InvalidSetting
 from regroup.server.apis.consumer_groups.handlers import ConsumerGroupApis
+from regroup.server.apis.consumer_groups.patterns import PatternSearch
 from regroup.server.apis.group_offsets import GroupOffsetApis
 from regroup.server.apis.groups import GroupApis
 from regroup.server.apis.transactional_offsets import TransactionalOffsetApis
@@ -183,9 +184,10 @@ class BrokerCluster:
         broker.gate = environment.gate_factory(node_id) if environment.gate_factory else None
         broker.recorder = self.recorder
         groups = self.router.groups_of_broker(node_id)
-        broker.add_handlers(GroupApis(self.state, groups).handlers())
+        patterns = PatternSearch(self.state, groups, self.turns)
+        broker.add_handlers(GroupApis(self.state, groups, patterns.prepare).handlers())
         if options.release is None or options.release.group_version:
-            broker.add_handlers(ConsumerGroupApis(self.state, groups, self.turns).handlers())
+            broker.add_handlers(ConsumerGroupApis(self.state, groups, patterns).handlers())
         broker.add_handlers(GroupOffsetApis(self.state, groups).handlers())
         broker.add_handlers(TransactionalOffsetApis(self.state, groups, self.transactions).handlers())
         return broker

@@ -293,6 +293,7 @@ KNOWN_TEXTS: Final = {
     "reason classic JoinGroup": "收到 classic protocol 的 JoinGroup",
     "reason first heartbeat": "第一个 ConsumerGroupHeartbeat",
     "reason elected": "成员们选出了 {assignor}",
+    "reason first subscription": "有成员首次订阅",
     "reason other topics": "有成员订阅了别的 topic",
     "reason another pattern": "有成员改用别的模式订阅",
     "reason topics changed": "所订阅的 topic 发生了变化",

@@ -312,6 +312,7 @@ KNOWN_TEXTS: Final = {
     "reason classic JoinGroup": "JoinGroup of the classic protocol",
     "reason first heartbeat": "first ConsumerGroupHeartbeat",
     "reason elected": "the members have elected {assignor}",
+    "reason first subscription": "a member subscribes for the first time",
     "reason other topics": "a member subscribes to other topics",
     "reason another pattern": "a member subscribes by another pattern",
     "reason topics changed": "subscribed topics have changed",

@@ -25,6 +25,9 @@ LINE_LENGTH: Final = 80
 MAX_CLIENT_LENGTH: Final = 12
 MAX_ANSWER_LENGTH: Final = 20
 """The width of the column of answers. A longer answer, which is rare, moves the rest of its line."""
+SHOWN_DELAY_MS: Final = 1_000
+"""Of a response that was sent so many milliseconds after its request, or later, a line says how long it took: the line
+stands at the time of the request."""
 MAX_VALUE_LENGTH: Final = 400
 """The most characters of one decoded message in the text; `--json` shows all."""
 
@@ -128,6 +131,8 @@ def line_details(exchange: RecordedExchange) -> Iterator[str]:
     """The details at the end of a line. Rare ones come first, because a line that is too long is cut at its end."""
     if exchange.fault:
         yield f"fault: {exchange.fault}"
+    if (answered := exchange.answered_at_ms) is not None and answered - exchange.last_at_ms >= SHOWN_DELAY_MS:
+        yield f"held {(answered - exchange.last_at_ms) / 1000:.1f} s"
     if exchange.events:
         positions = format_ranges([event.position for event in exchange.events])
         yield f"event{'s' if len(exchange.events) > 1 else ''} {positions}"

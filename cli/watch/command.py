@@ -22,7 +22,7 @@ from regroup.mqtt.link import MqttLink, run_until_first_ends
 from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics
 from regroup.server.mqtt.group_summary import GroupSummary
-from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence, RefusalMessage
+from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence, RefusalMessage, TopicNames
 from regroup.server.mqtt.reader import FeedReader
 from regroup.server.rate_limited_log import RateLimitedLog
 
@@ -73,7 +73,7 @@ class FeedWatcher:
         self._console = console
         self._report = RateLimitedLog(partial(print_error, "watch"))
         self._topic_names: dict[str, str] = {}
-        """Names of topics by id, as far as the feed has shown their creation."""
+        """Names of topics by id: those that the coordinator publishes, and those whose creation the feed has shown."""
         self._reader = FeedReader(from_start=args.from_start)
         self.cluster = WatchedCluster(args.mqtt)
         self.has_connected = False
@@ -87,6 +87,7 @@ class FeedWatcher:
         groups = topics.all_groups if self._group is None else topics.group(self._group, "").rstrip("/")
         wanted = [
             topics.coordinator,
+            topics.topic_names,
             *(f"{groups}/{kind}" for kind in ("state", "connection-losses", "refusals", "events")),
         ]
         if self._group is None and self._console is not None:
@@ -128,10 +129,12 @@ class FeedWatcher:
             self._report(f"{topic[:200]} cannot be decoded: {error}")
 
     def _handle(self, levels: tuple[str, ...], payload: bytes) -> None:
-        self._has_heard |= (levels[-1] != "coordinator" or self._group is None) and bool(payload)
+        self._has_heard |= (levels[0] == "groups" or self._group is None) and bool(payload)
         match levels[-1]:
             case "coordinator":
                 self.cluster.coordinator = decode_payload(payload, Presence)
+            case "topics":
+                self._topic_names |= decode_payload(payload, TopicNames).names
             case "state" if not payload:
                 self.cluster.groups.pop(levels[1], None)
             case "state":

@@ -58,12 +58,19 @@ def describe_refusal(refusal: RefusalMessage) -> str:
 
 
 def refusal_line(refusal: RefusalMessage) -> Text:
-    """A notice of refused requests as a line like that of an event. It has no position, since it is not stored."""
+    """A notice of refused requests as a line like that of an event. It has no position, since it is not stored.
+
+    The line begins with the time of the notice, as it stands among the events of this time. If the last of the requests
+    was refused earlier, the line says when.
+    """
     line = Text(style="dim")
-    line.append(f"     –  {clock_time(refusal.at_ms)}  ")
+    told_at_ms = max(refusal.published_at_ms, refusal.at_ms)
+    line.append(f"     –  {clock_time(told_at_ms)}  ")
     line.append(printable(f"{refusal.group:<16} "), style="default not dim")
     line.append(f"{'refused':<22} ", style="red not dim")
     line.append(printable(describe_refusal(refusal)), style="default not dim")
+    if told_at_ms > refusal.at_ms:
+        line.append(f"  {'the last ' if refusal.count > 1 else ''}at {clock_time(refusal.at_ms)}")
     return line
 
 

@@ -167,7 +167,8 @@ def subscribe(
     """Write the member's description, and increase the group epoch if the target is out of date.
 
     As in Kafka, a newly elected assignor makes the target out of date only in requests of members of the consumer
-    protocol.
+    protocol, and the first target after a load of the group is computed for the subscriptions as they are after this
+    request.
     """
     consumer, old = consumer_of(decision.group), profile_of(decision.group, member_id)
     if member_id not in consumer.members or profile != old:
@@ -176,7 +177,8 @@ def subscribe(
     reasons = bump_reasons(consumer_of(decision.group), old, profile)
     if profile.classic is None and assignor != elected_assignor(consumer):
         reasons.append(f"the members have elected {assignor}")
-    looks_at_subscriptions = bump_group_epoch(decision, consumer, topics, reasons)
+    is_first_since_load = consumer.assigned_at_ms < decision.group.loaded_at_ms
+    looks_at_subscriptions = bump_group_epoch(decision, consumer, topics, reasons) or is_first_since_load
     homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)
     return SubscriptionEffect(subscription_of(old) != subscription_of(profile), assignor, homogeneous)
 
@@ -242,7 +244,7 @@ def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfil
         not new.subscribed_regex or new.subscribed_regex in after.resolved_regexes
     ):
         reasons.append("a member subscribes by another pattern")
-    return reasons
+    return ["a member subscribes for the first time"] if reasons and old is NO_PROFILE else reasons
 
 
 def bump_group_epoch(decision: DecisionBuilder, before: ConsumerGroup, topics: TopicsImage, reasons: list[str]) -> bool:

@@ -52,11 +52,18 @@ configs, alter configs)."""
 
 
 class GroupApis:
-    """Turns group requests into commands for the coordinator, and its results into responses."""
+    """Turns group requests into commands for the coordinator, and its results into responses.
 
-    def __init__(self, state: ClusterState, groups: BrokerGroups) -> None:
+    `prepare_search` is called with the group id before a JoinGroup, and what it returns after the response of an
+    accepted one: in a group of the consumer protocol topics may have to be searched for patterns.
+    """
+
+    def __init__(
+        self, state: ClusterState, groups: BrokerGroups, prepare_search: Callable[[str], Callable[[], None]]
+    ) -> None:
         self._state = state
         self._groups = groups
+        self._prepare_search = prepare_search
 
     def handlers(self) -> dict[int, RequestHandler]:
         return {
@@ -98,10 +105,14 @@ class GroupApis:
             topics=self._state.topics_image,
         )
 
+        search_if_due = self._prepare_search(request.group_id)
+
         def on_response(response: JoinGroupResponse) -> None:
             if not response.protocol_name:  # an assignor may have the empty name; since v7 Kafka returns null for it
                 response = replace(response, protocol_name=None if exchange.version >= 7 else "")
             exchange.respond(response)
+            if not response.error_code:
+                search_if_due()
 
         self._groups.submit(command, on_response, exchange.cause)
 

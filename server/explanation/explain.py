@@ -11,9 +11,8 @@ from typing import Any, Final
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
-from regroup.coordinator.serialization import EVENT_TYPE_NAMES
-from regroup.server.explanation import membership, offsets, rebalances, reconciliations
-from regroup.server.explanation.causes import cause_of
+from regroup.server.explanation import membership, migrations, offsets, rebalances, reconciliations
+from regroup.server.explanation.further_events import CLAUSES, explain_further_event
 from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
 from regroup.server.explanation.stays import explain_earlier_stays, explain_rejoins, names_in, stays_of
@@ -25,7 +24,23 @@ class CannotExplain(LookupError):
 
 Explain = Callable[[KnownHistory, GroupHappening, Any], Explanation]
 
-_EXPLAIN: Final[dict[type[e.Event], Explain]] = {
+
+def _explain_load(history: KnownHistory, happening: GroupHappening, event: e.CoordinatorLoaded) -> Explanation:
+    index = history.happenings.index(happening)
+    before = history.happenings[index - 1] if index else None
+    if before is not None and history.began_a_process(happening, before):
+        why = "regroup was started again"
+    else:
+        why = f"its broker became the coordinator, or the store was opened again; which of them is {NOT_RECORDED}"
+    return Explanation(
+        sentence=f"a coordinator loaded the group at {time_text(happening.at_ms)}",
+        position=happening.position,
+        because=(reason(why),),
+        notes=tuple(f"lost: {each}" for each in event.lost),
+    )
+
+
+EXPLAIN: Final[dict[type[e.Event], Explain]] = {
     e.MemberRemoved: membership.explain_removal,
     e.MemberLeft: membership.explain_leave,
     e.MemberJoined: membership.explain_join,
@@ -35,15 +50,25 @@ _EXPLAIN: Final[dict[type[e.Event], Explain]] = {
     e.MemberRejoined: rebalances.explain_rejoin,
     e.RebalanceStarted: rebalances.explain_rebalance,
     e.GenerationStarted: rebalances.explain_generation,
+    e.AssignmentCommitted: lambda history, happening, _: rebalances.explain_assignment(history, happening),
+    e.CoordinatorLoaded: _explain_load,
     ce.MemberSubscribed: reconciliations.explain_subscription,
     ce.GroupEpochBumped: reconciliations.explain_bump,
     ce.TargetAssigned: reconciliations.explain_target,
     ce.MemberReconciled: reconciliations.explain_step,
     ce.StaticMemberAway: reconciliations.explain_away,
     ce.StaticConsumerReplaced: reconciliations.explain_return,
+    me.GroupUpgraded: migrations.explain_upgrade,
+    me.UpgradeRefused: migrations.explain_refused_upgrade,
+    me.GroupDowngraded: migrations.explain_downgrade,
+    me.ClassicMemberJoined: migrations.explain_classic_join,
+    me.ClassicMemberSynced: migrations.explain_classic_sync,
+    me.RejoinRequested: migrations.explain_rejoin_request,
     e.OffsetsDeleted: offsets.explain_deleted_offsets,
     e.TransactionEnded: offsets.explain_transaction_end,
+    **dict.fromkeys(CLAUSES, explain_further_event),
 }
+"""The function that explains the events of each type."""
 _MEMBER_EVENTS: Final = (
     e.PendingMemberAdded, e.PendingMemberRemoved, e.MemberJoined, e.MemberLeft, e.MemberRemoved,
     e.StaticMemberReplaced, ce.MemberSubscribed, ce.MemberReconciled, ce.StaticMemberAway, ce.StaticConsumerReplaced,
@@ -66,36 +91,7 @@ def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
 
 def _explain(history: KnownHistory, index: int) -> Explanation:
     happening = history.happenings[index]
-    explain = _EXPLAIN.get(type(happening.event))
-    if explain is not None:
-        return explain(history, happening, happening.event)
-    if isinstance(happening.event, e.CoordinatorLoaded):
-        return _explain_load(history, index, happening.event)
-    if isinstance(happening.event, e.AssignmentCommitted):
-        return rebalances.explain_assignment(history, happening)
-    words = EVENT_TYPE_NAMES[type(happening.event)].replace("-", " ")
-    notes = [f"the reason in the event is: {happening.event.reason}"] if happening.event.reason else []
-    return Explanation(
-        sentence=f"{words} at {time_text(happening.at_ms)}",
-        position=happening.position,
-        because=(cause_of(history, happening),),
-        notes=tuple(notes),
-    )
-
-
-def _explain_load(history: KnownHistory, index: int, event: e.CoordinatorLoaded) -> Explanation:
-    happening = history.happenings[index]
-    before = history.happenings[index - 1] if index else None
-    if before is not None and history.began_a_process(happening, before):
-        why = "regroup was started again"
-    else:
-        why = f"its broker became the coordinator, or the store was opened again; which of them is {NOT_RECORDED}"
-    return Explanation(
-        sentence=f"a coordinator loaded the group at {time_text(happening.at_ms)}",
-        position=happening.position,
-        because=(reason(why),),
-        notes=tuple(f"lost: {each}" for each in event.lost),
-    )
+    return EXPLAIN[type(happening.event)](history, happening, happening.event)
 
 
 def explain_member(history: KnownHistory, name: str) -> list[Explanation]:

@@ -20,6 +20,7 @@ from regroup.server.explanation.consumer_history import (
 )
 from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.membership import explain_leave, explain_removal
+from regroup.server.explanation.migrations import explain_upgrade
 from regroup.server.explanation.sentences import Explanation, counted, duration_text, listed, reason, time_text
 
 MAX_LISTED: Final = 3
@@ -157,11 +158,11 @@ def explain_whole_reconciliation(history: KnownHistory, started: int) -> list[Ex
     and how it ended or what it waits for."""
     happenings = history.happenings
     begun = happenings[started]
-    explanations = [
-        explain_bump(history, begun, begun.event)
-        if isinstance(begun.event, ce.GroupEpochBumped)
-        else explain_migration(history, begun)
-    ]
+    explanations = []
+    if isinstance(begun.event, ce.GroupEpochBumped):
+        explanations.append(explain_bump(history, begun, begun.event))
+    elif isinstance(begun.event, me.GroupUpgraded):
+        explanations.append(explain_upgrade(history, begun, begun.event))
     later = happenings[started + 1 :]
     for each in later:
         if isinstance(each.event, ce.TargetAssigned):
@@ -224,16 +225,4 @@ def _unfinished(history: KnownHistory, group: ConsumerGroup) -> Explanation:
     return reason(
         "at the end of the history the reconciliation is still running",
         *(reason(each) for each in [*behind[:MAX_LISTED], *more]),
-    )
-
-
-def explain_migration(history: KnownHistory, happening: GroupHappening) -> Explanation:
-    """Explain why a group with members changed from the classic to the consumer protocol, or back."""
-    to = "consumer" if isinstance(happening.event, me.GroupUpgraded) else "classic"
-    notes = [f"the reason in the event is: {happening.event.reason}"] if happening.event.reason else []
-    return Explanation(
-        sentence=f"the group changed to the {to} protocol at {time_text(happening.at_ms)}",
-        position=happening.position,
-        because=(cause_of(history, happening),),
-        notes=tuple(notes),
     )

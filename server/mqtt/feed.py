@@ -13,9 +13,10 @@ from typing import Final
 import aiomqtt
 
 from regroup.coordinator.serialization import damaged
+from regroup.coordinator.topics import TopicsImage
 from regroup.mqtt.link import MqttMessage, publish_all
 from regroup.mqtt.topics import MqttTopics
-from regroup.server.mqtt.messages import feed_payloads, group_records
+from regroup.server.mqtt.messages import feed_payloads, group_records, topic_names_payload
 from regroup.server.mqtt.replay_requests import ReplayRequests
 from regroup.server.mqtt.summaries import Summaries
 from regroup.storage.errors import PositionTrimmed, StoreError
@@ -44,8 +45,17 @@ class Feed:
     publishes until that connection is lost."""
 
     def __init__(
-        self, journal: Journal, topics: MqttTopics, summaries: Summaries, *, log_refusal: Callable[[str], object]
+        self,
+        journal: Journal,
+        topics: MqttTopics,
+        summaries: Summaries,
+        topics_image: Callable[[], TopicsImage],
+        *,
+        log_refusal: Callable[[str], object],
     ) -> None:
+        self._topics_image = topics_image
+        self._published_image: TopicsImage | None = None
+        """The topics whose names were published last over the present connection."""
         self._journal = journal
         self._topics = topics
         self._summaries = summaries
@@ -83,6 +93,7 @@ class Feed:
     async def run(self, client: aiomqtt.Client) -> None:
         """Publish events, summaries and replays over this connection, until it is lost."""
         loop = asyncio.get_running_loop()
+        self._published_image = None
         while True:
             began_s, began_position = loop.time(), self._journal.last_position
             self._has_work.clear()
@@ -107,10 +118,12 @@ class Feed:
             self.position = trimmed_through
 
     async def _publish_round(self, client: aiomqtt.Client) -> bool:
-        """Publish new events, due summaries, and a portion of the requested replays. Returns whether nothing is left to
-        do."""
+        """Publish new events, the names of topics before them, due summaries, and a portion of the requested replays.
+        Returns whether nothing is left to do."""
         reading = self._journal.store.read(after=self.position, until=self.position + MAX_EVENTS_PER_ROUND)
         records = [record async for record in reading]
+        # The names are never older than the records that were read, so a new topic is named before its events.
+        await self._publish_topic_names(client)
         if records:
             await publish_all(client, self._messages(records))
             self.position = records[-1].position
@@ -124,6 +137,14 @@ class Feed:
             messages = await self.replay_requests.next_messages(self._journal.store, self.position)
             await publish_all(client, messages)
         return len(records) < MAX_EVENTS_PER_ROUND and not self.replay_requests.is_pending
+
+    async def _publish_topic_names(self, client: aiomqtt.Client) -> None:
+        """Publish the names of the topics if these have changed."""
+        image = self._topics_image()
+        if image is not self._published_image:
+            message = MqttMessage(self._topics.topic_names, topic_names_payload(image), retain=True)
+            await publish_all(client, [message])
+            self._published_image = image
 
     def _messages(self, records: list[Record]) -> Iterator[MqttMessage]:
         """The messages that publish these records: one for each group, or several if its events exceed the size of one

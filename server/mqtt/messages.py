@@ -1,11 +1,12 @@
 """The payloads of the server's MQTT messages, as JSON."""
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 import msgspec
 
+from regroup.coordinator.topics import TopicsImage
 from regroup.server.refusals.notices import RefusalNotice
 from regroup.storage.records import Record
 
@@ -65,6 +66,12 @@ class Presence(msgspec.Struct, frozen=True):
     at_ms: int = 0
 
 
+class TopicNames(msgspec.Struct, frozen=True):
+    """The names of the cluster's topics by topic id. Events of consumer groups have only the ids."""
+
+    names: dict[str, str]
+
+
 class ConnectionLossMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The message that the MQTT connection of a member was lost."""
 
@@ -91,6 +98,8 @@ class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     group_instance_id: str | None = None
     generation_id: int | None = None
+    published_at_ms: int = 0
+    """When the message was made, which may be ten seconds after `at_ms`; 0 in messages of regroup 0.2."""
     count: int = 1
     clients: tuple[str, ...] = ()
     """Some of the clients whose requests were refused; empty if `count` is 1."""
@@ -98,6 +107,9 @@ class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all refusals have this group, API and error code. If not, the message counts refusals of different kinds
     together."""
 
+
+MAX_NAMED_TOPICS: Final = 10_000
+"""How many topics one message names; the newest ones, if there are more."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -149,6 +161,12 @@ def feed_payloads(
     ]
 
 
+def topic_names_payload(topics: TopicsImage) -> bytes:
+    """The encoded TopicNames of the topics that exist."""
+    newest = islice(reversed(topics.by_name.values()), MAX_NAMED_TOPICS)
+    return _encode(TopicNames({topic.topic_id: topic.name for topic in newest}))
+
+
 def refusal_payload(notice: RefusalNotice) -> bytes:
     """The encoded RefusalMessage of a notice about refused requests."""
     last = notice.last
@@ -162,6 +180,7 @@ def refusal_payload(notice: RefusalNotice) -> bytes:
             client_id=last.client_id,
             group_instance_id=last.group_instance_id,
             generation_id=last.generation_id,
+            published_at_ms=notice.told_at_ms,
             count=notice.count,
             clients=notice.senders,
             is_one_kind=notice.is_one_kind,

@@ -16,6 +16,7 @@ import msgspec
 
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.logger import get_logger
+from regroup.coordinator.topics import TopicsImage
 from regroup.mqtt.address import MqttAccess, MqttAddress
 from regroup.mqtt.link import MqttLink, Outbox, cancel_and_wait, run_until_first_ends
 from regroup.mqtt.payloads import decode_payload
@@ -70,8 +71,10 @@ class MqttService:
         self._log_refusal = RateLimitedLog(lambda reason: log.warning("mqtt-message-refused", reason=reason))
         self._log_failure = RateLimitedLog(lambda topic: log.exception("mqtt-message-failed", topic=topic))
         self._losses = ConnectionLosses(self._on_connection_loss)
-        self._summaries = Summaries(cluster.journal, self._find_group, self._losses, lambda: cluster.state.topics_image)
-        self.feed = Feed(cluster.journal, self.topics, self._summaries, log_refusal=self._log_refusal)
+        self._summaries = Summaries(cluster.journal, self._find_group, self._losses, self._topics_image)
+        self.feed = Feed(
+            cluster.journal, self.topics, self._summaries, self._topics_image, log_refusal=self._log_refusal
+        )
         self._outbox = Outbox()
         self._gateway = Gateway(
             cluster,
@@ -221,6 +224,9 @@ class MqttService:
 
     def _find_group(self, group_id: str) -> Group:
         return self._cluster.coordinator_of(group_id).group(group_id)
+
+    def _topics_image(self) -> TopicsImage:
+        return self._cluster.state.topics_image
 
     def _on_refusal(self, notice: RefusalNotice) -> None:
         """Publish a notice about refused requests under the topic of its group. Without a connection to the MQTT broker

@@ -28,9 +28,10 @@ log = get_logger("refusals")
 @dataclass(frozen=True, slots=True)
 class RefusalNotice:
     """A notice of `count` refused requests, of which `last` is the latest. If `is_one_kind` is True, all have the same
-    group, API and error code."""
+    group, API and error code. `told_at_ms` is when the notice was made, which may be ten seconds after `last`."""
 
     last: Refusal
+    told_at_ms: int
     count: int = 1
     senders: tuple[str, ...] = ()
     """Some of the members that were refused; empty for a single refusal."""
@@ -51,8 +52,8 @@ class _Tally:
         if len(self.senders) < MAX_SENDERS:
             self.senders[refusal.sender] = None
 
-    def notice(self, *, is_one_kind: bool) -> RefusalNotice:
-        return RefusalNotice(self.last, self.count, tuple(self.senders), is_one_kind)
+    def notice(self, told_at_ms: int, *, is_one_kind: bool) -> RefusalNotice:
+        return RefusalNotice(self.last, told_at_ms, self.count, tuple(self.senders), is_one_kind)
 
 
 class RefusalNotices:
@@ -91,7 +92,7 @@ class RefusalNotices:
             tally.add(refusal)
         elif len(self._kinds) < MAX_KINDS:
             self._kinds[kind] = _Tally(refusal)
-            self._tell(RefusalNotice(refusal))
+            self._tell(RefusalNotice(refusal, refusal.at_ms))
         else:
             if self._others is None:
                 self._others = _Tally(refusal)
@@ -115,11 +116,12 @@ class RefusalNotices:
             self._timer = asyncio.get_running_loop().call_later(NOTICE_INTERVAL_S, self._end_interval)
 
     def _tell_counts(self) -> None:
+        now_ms = self._now_ms()
         for tally in self._kinds.values():
             if tally.count:
-                self._tell(tally.notice(is_one_kind=True))
+                self._tell(tally.notice(now_ms, is_one_kind=True))
         if self._others is not None:
-            self._tell(self._others.notice(is_one_kind=False))
+            self._tell(self._others.notice(now_ms, is_one_kind=False))
             self._others = None
         if self._interval_count:
             most = sorted(self._interval_errors.items(), key=lambda each: -each[1])
@@ -140,6 +142,8 @@ class RefusalNotices:
             "connection": last.connection,
         }
         shown = {key: value for key, value in what.items() if value not in (None, "")}
+        if notice.told_at_ms > last.at_ms:
+            shown["last_refused_ms_ago"] = notice.told_at_ms - last.at_ms
         if notice.count > 1 or not notice.is_one_kind:
             shown |= {"count": notice.count, "of": ", ".join(notice.senders)}
         event = "request-refused" if notice.is_one_kind else "other-requests-refused"

@@ -32,27 +32,57 @@ Timeouts never expire near a move. A course with a difference is nevertheless pl
 attempt is a difference, the rest counts as races (a difference that shows only now and then would hide among them).
 """
 
+COURSES_HEADING = "## Random courses\n"
+BEHAVIOURS_HEADING = "## Behaviours\n"
+BY_HAND_BEGINS, BY_HAND_ENDS = (
+    "<!-- written by hand, and kept by publish.py -->",
+    "<!-- end of what is written by hand -->",
+)
+"""The marks around the part of the section of random courses that no program writes."""
+
 RANDOM_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b")
 
 
 def render_page(
-    reports: Sequence[ConformanceReport], comparisons: Sequence[CourseComparison], introduction: str
+    reports: Sequence[ConformanceReport],
+    comparisons: Sequence[CourseComparison],
+    introduction: str,
+    former_page: str = "",
 ) -> str:
-    """The whole page, in Markdown."""
+    """The whole page, in Markdown. Without new comparisons it has the random courses of the former page; with some, the
+    part of them that is written by hand."""
     lines = [introduction.strip(), "", *_totals(reports), "", *_runs(reports)]
-    lines += _comparisons(comparisons) if comparisons else ()
+    _, former_courses, _ = _around_random_courses(former_page) if COURSES_HEADING in former_page else ("", "", "")
+    if comparisons:
+        lines += _comparisons(comparisons, _by_hand(former_courses))
+    elif former_courses:
+        lines += [former_courses.rstrip(), ""]
     lines += ["## Behaviours", "", "`–`: not observable; the reasons are at the end of the page.", ""]
     lines += [*_behaviours(reports), "", *_failures(reports), *_corrections(), *_reasons(reports)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def with_random_courses(page: str, comparisons: Sequence[CourseComparison]) -> str:
-    """The page with another section of random courses, and otherwise unchanged."""
-    before, heading, rest = page.partition("## Random courses\n")
-    _, following, after = rest.partition("## Behaviours\n")
+    """The page with another section of random courses but for the part that is written by hand, and otherwise
+    unchanged."""
+    before, former, after = _around_random_courses(page)
+    return before + "\n".join(_comparisons(comparisons, _by_hand(former))) + "\n" + after
+
+
+def _around_random_courses(page: str) -> tuple[str, str, str]:
+    """The page before its section of random courses, this section, and the page after it."""
+    before, heading, rest = page.partition(COURSES_HEADING)
+    section, following, after = rest.partition(BEHAVIOURS_HEADING)
     assert heading, "the page has no section of random courses"
     assert following, "the page has no section after that of random courses"
-    return before + "\n".join(_comparisons(comparisons)) + "\n" + following + after
+    return before, heading + section, following + after
+
+
+def _by_hand(section: str) -> str:
+    """What is written by hand in a section of random courses, with the marks around it; empty if there is nothing."""
+    _, begin, rest = section.partition(BY_HAND_BEGINS)
+    text, end, _ = rest.partition(BY_HAND_ENDS)
+    return f"{begin}{text}{end}\n" if begin and end else ""
 
 
 def _totals(reports: Sequence[ConformanceReport]) -> Iterator[str]:
@@ -72,9 +102,11 @@ def _runs(reports: Sequence[ConformanceReport]) -> Iterator[str]:
     yield ""
 
 
-def _comparisons(comparisons: Sequence[CourseComparison]) -> Iterator[str]:
-    """The section of docs/conformance.md."""
+def _comparisons(comparisons: Sequence[CourseComparison], by_hand: str = "") -> Iterator[str]:
+    """The section of docs/conformance.md. `by_hand` is the part of it that is not made of comparisons."""
     yield from ("## Random courses", EXPLANATION)
+    if by_hand:
+        yield by_hand
     for each in comparisons:
         settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
         share = f"{100 * each.answered / each.sent:.0f} %" if each.sent else "none"

@@ -3,6 +3,8 @@
 python -m tests.conformance.publish docs/conformance.md            # an hour: one story takes five minutes
 python -m tests.conformance.publish --only kafka --only regroup --reports FOLDER /tmp/page.md
 python -m tests.conformance.publish docs/conformance.md --parts FOLDER/*.json   # only the section of random courses
+
+Without new random courses the page keeps those that it has; with new ones it keeps what is written by hand about them.
 """
 
 import argparse
@@ -70,7 +72,9 @@ def main() -> int:
         return 0
     reports = {name: report for name in COLUMNS if (report := _new_or_kept_report(name, arguments)) is not None}
     comparisons = _new_or_kept_comparisons(arguments)
-    arguments.page.write_text(render_page([*reports.values()], comparisons, INTRODUCTION), encoding="utf-8")
+    former = arguments.page.read_text("utf-8") if arguments.page.exists() else ""
+    page = render_page([*reports.values()], comparisons, INTRODUCTION, former)
+    arguments.page.write_text(page, encoding="utf-8")
     return 0 if is_conformant(reports, comparisons) else 1
 
 

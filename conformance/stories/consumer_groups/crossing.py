@@ -8,7 +8,7 @@ from regroup.conformance.harness.expect import TIMER_TOLERANCE_S, expect, expect
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.migration import classic_assignment, mixed_group, owning
 from regroup.conformance.harness.story import StoryContext
-from regroup.protocol.consumer.subscription import Subscription, decode_assignment, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, assigned_partitions, encode_subscription
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.java_order import in_hash_map_order
 
@@ -62,16 +62,13 @@ async def crosses_over_after_downgrade(story: StoryContext) -> None:
 
 @case("cg.down.unknown-member-of-empty-group", 3, required_settings=ORDINARY)
 async def unknown_member_joins_empty_consumer_group(story: StoryContext) -> None:
-    """A JoinGroup with a member id is refused by an Empty consumer group, which stays one."""
+    """A JoinGroup with a member id is refused by an Empty consumer group, and makes no classic group of it."""
     group = await group_of_one(story)
     await group.leave("m1")
     carla = ConformanceMember(story, "carla", protocols=owning())
     expect(await carla.join_group(member_id="made-up"), error=E.UNKNOWN_MEMBER_ID, member_id="made-up")
-
-    async def check() -> None:
-        expect(await group.describe(), error=E.NONE, group_state="Empty")
-
-    await story.wait_until(check)
+    # Whether the consumer group is found depends on other records in Kafka, which forgets it without writing so.
+    expect(await story.describe(version=5), error=E.NONE, group_state="Dead")
 
 
 @case("cg.cm.order-of-topics", 3, required_settings=ORDINARY)
@@ -83,8 +80,7 @@ async def order_of_assigned_topics(story: StoryContext) -> None:
     expect(await carla.join(), error=E.NONE)
     await group.leave("m1")
     (member,) = (await story.describe()).members
-    assigned = decode_assignment(member.member_assignment).partitions
-    named = [*dict.fromkeys(partition.topic for partition in assigned)]
+    named = [*dict.fromkeys(each.topic for each in assigned_partitions(member.member_assignment))]
     expect_true(len(named) > 1, f"carla should have partitions of several topics, not of {named}")
     wanted = in_hash_map_order(named, lambda name: uuid_hash(story.target.topic_ids[name]))
     expect_equal("topics", wanted, named)

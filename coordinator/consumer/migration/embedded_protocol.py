@@ -33,9 +33,10 @@ def version_of(subscription: bytes) -> int:
 
 
 def partitions_by_id(named: Iterable[TopicPartition], topics: TopicsImage) -> Partitions:
-    """Partitions by topic id, sorted. Topics that do not exist are left out."""
+    """Partitions by topic id. The topics stay in order, since those in one bucket of Kafka's hash map keep it; topics
+    that do not exist are left out."""
     by_id: dict[TopicId, set[int]] = {}
     for topic, index in named:
         if topic in topics.by_name:
             by_id.setdefault(topics.by_name[topic].topic_id, set()).add(index)
-    return {topic_id: tuple(sorted(by_id[topic_id])) for topic_id in sorted(by_id)}
+    return {topic_id: tuple(sorted(indexes)) for topic_id, indexes in by_id.items()}

@@ -22,7 +22,7 @@ from regroup.server.apis.groups import GROUP_OPERATIONS, submit_all
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
-from regroup.server.net.turns import TurnQueue, Turns
+from regroup.server.net.turns import Turns
 
 _CLIENT_CHOOSES_MEMBER_ID = 1
 """ConsumerGroupHeartbeat version since which a member chooses its own member id (KIP-1082)."""
@@ -32,10 +32,10 @@ class ConsumerGroupApis:
     """Turns ConsumerGroupHeartbeat and ConsumerGroupDescribe into commands, which carry the present topics. Starts the
     search for topics that match subscribed patterns."""
 
-    def __init__(self, state: ClusterState, groups: BrokerGroups, turns: TurnQueue) -> None:
+    def __init__(self, state: ClusterState, groups: BrokerGroups, patterns: PatternSearch) -> None:
         self._state = state
         self._groups = groups
-        self._patterns = PatternSearch(state, groups, turns)
+        self._patterns = patterns
 
     def handlers(self) -> dict[int, RequestHandler]:
         return {
@@ -45,7 +45,8 @@ class ConsumerGroupApis:
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, exchange: Exchange) -> None:
         """Submit a ConsumerGroupHeartbeat to the group coordinator. Before v1 a new member has no member id, and gets a
-        new one here. If a search for topics that match subscribed patterns is due, it begins after the response."""
+        new one here. If a search for topics that match subscribed patterns is due, it begins after the response, unless
+        the member leaves."""
         regex, group_id = request.subscribed_topic_regex, request.group_id
         requires_member_id = exchange.version >= _CLIENT_CHOOSES_MEMBER_ID
         needs_id = not requires_member_id and not request.member_id
@@ -74,7 +75,7 @@ class ConsumerGroupApis:
 
         def on_response(response: ConsumerGroupHeartbeatResponse) -> None:
             exchange.respond(response)
-            if not response.error_code:
+            if not response.error_code and request.member_epoch >= 0:
                 self._patterns.search_if_due(group_id, searched_before_ms)
 
         self._groups.submit(command, on_response, exchange.cause)

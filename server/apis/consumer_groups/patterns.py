@@ -1,7 +1,9 @@
 """The search for topics that match the patterns (regular expressions) to which groups subscribe. It runs after the
-heartbeat has been answered.
+response to a heartbeat, or to the JoinGroup of a classic member.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from regroup.coordinator.consumer.commands import ResolveRegexes
@@ -47,9 +49,13 @@ class PatternSearch:
         """When the topics were searched last for a pattern that the group has; None if none is resolved."""
         return last_search_ms(self._groups.group(group_id))
 
+    def prepare(self, group_id: str) -> Callable[[], None]:
+        """Return `search_if_due` of the group, to be called after the response to a request that is handled now."""
+        return partial(self.search_if_due, group_id, self.searched_ms(group_id))
+
     def search_if_due(self, group_id: str, searched_before_ms: int | None = None) -> None:
         """Begin a search if the group has patterns that must be compared with the topics now. `searched_before_ms` is
-        the result of `searched_ms` before the heartbeat that led to this call."""
+        the result of `searched_ms` before the request that led to this call."""
         group = self._groups.group(group_id)
         if group.consumer is None or not group.consumer.regex_subscriptions or group_id in self._searched:
             return

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from regroup.cli.store.times import parse_moment
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.group import HeartbeatRequest
@@ -14,7 +15,7 @@ from tests.cli.conftest import RunCommand
 from tests.clients.emulator import FAST_SETTINGS, eventually
 from tests.clients.libraries import ConsumerOptions
 from tests.clients.processes import Consume, Serve
-from tests.testing.conftest import stable_pair
+from tests.testing.conftest import ManualMember, stable_pair
 
 LINE_LENGTH = 80
 
@@ -77,6 +78,30 @@ def test_a_line_has_time_client_api_answer_fault_and_events(
     assert "events 11-12, billing" in lines[0]
     assert "fault: throttle" in lines[3]
     assert all(len(line) <= LINE_LENGTH for line in lines) == is_terminal
+
+
+def test_a_request_that_was_held_and_then_refused_says_how_long_it_was_held(
+    tmp_path: Path, run_command: RunCommand
+) -> None:
+    path = tmp_path / "groups.db"
+    with Emulator(topics={"orders": 2}, store=path, clock="manual") as kafka:
+        first, second = stable_pair(kafka)
+        group = kafka.group("billing")
+        joining = first.post_join()
+        group.wait_until(lambda seen: seen.state == "PreparingRebalance")
+        second.join()
+        first.joined(joining.result(10))
+        held = second.sync()
+        group.wait_until(lambda seen: any(each.awaiting == "sync" for each in seen.members))
+        kafka.advance(5)
+        ManualMember(kafka, "third").post_join()
+        assert held.result(10).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    shown = run_command("exchanges", path, "--api", "SyncGroup", "--client", "second", "--json").out.splitlines()
+    refused = json.loads(shown[-1])
+    assert refused["answered_at_ms"] - refused["at_ms"] == 5_000
+    *others, last = run_command("exchanges", path, "--api", "SyncGroup", "--client", "second").out.splitlines()
+    assert "REBALANCE_IN_PROGRESS  held 5.0 s, event" in last
+    assert "held" not in " ".join(others)
 
 
 def test_exchanges_are_selected_by_group_member_api_and_time(recorded: Path, run_command: RunCommand) -> None:

@@ -95,6 +95,7 @@ EVENT = (
     ("topic", "payload"),
     [
         ("coordinator", b"?"),
+        ("topics", b'{"names":{"a":1}}'),
         ("groups/g/state", b'{"group":"g"}'),
         ("groups/g/connection-losses", b"[]"),
         ("groups/g/refusals", b"[]"),
@@ -116,6 +117,25 @@ async def test_an_invalid_message_is_reported_and_dropped_and_the_rest_is_shown(
         "regroup/main/groups/other/events", (EVENT % (b"1", b"member-left", b"null")).replace(b'"g"', b'"other"')
     )
     assert "member-left" in shown.getvalue()
+
+
+async def test_a_topic_made_before_the_watch_began_is_called_by_its_name() -> None:
+    shown = StringIO()
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group="g", from_start=False)
+    watcher = FeedWatcher(args, Console(file=shown, width=200))
+    watcher.handle_message("regroup/main/topics", b'{"names":{"EhpVQmi7Rl6NJDZYYcaQ3Q":"orders"}}')
+    payload = b'{"member_id":"anna","state":"stable","epoch":2,"assigned":{"EhpVQmi7Rl6NJDZYYcaQ3Q":{"0":2,"1":2}}}'
+    watcher.handle_message("regroup/main/groups/g/events", EVENT % (b"1", b"member-reconciled", payload))
+    assert "assigned orders 0-1" in shown.getvalue()
+
+
+async def test_names_of_topics_are_no_sign_of_the_watched_group(capsys: pytest.CaptureFixture[str]) -> None:
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group="g", from_start=False)
+    watcher = FeedWatcher(args, Console(file=StringIO(), width=200))
+    watcher.handle_message("regroup/main/coordinator", b'{"state":"online","incarnation":"1"}')
+    watcher.handle_message("regroup/main/topics", b'{"names":{}}')
+    watcher.report_silence()
+    assert "nothing was published about group 'g' yet" in capsys.readouterr().err
 
 
 def test_the_line_of_an_event_has_ids_and_reason_and_no_control_characters() -> None:
@@ -164,6 +184,22 @@ def test_refused_requests_are_lines_beside_the_events_and_stand_below_the_table(
         watcher.cluster, 200
     )
     assert "\x1b" not in refusal_line(msgspec.structs.replace(refusal, client_id="\x1b[2J", group="\x07")).plain
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "  at 00:00:02.000"), (3, "  the last at 00:00:02.000")])
+def test_a_notice_of_what_was_refused_before_has_its_own_time_and_says_when_that_was(count: int, words: str) -> None:
+    refusal = RefusalMessage(
+        group="payments", at_ms=2_000, api="OffsetCommit", error="UNKNOWN_MEMBER_ID", member_id=ANNA, client_id="anna",
+        generation_id=3, published_at_ms=11_500, count=count, clients=("anna",),
+    )  # fmt: skip
+    line = refusal_line(refusal).plain
+    assert line.startswith("     –  00:00:11.500  payments")
+    assert line.endswith(words)
+    at_once = refusal_line(msgspec.structs.replace(refusal, published_at_ms=2_000)).plain
+    assert at_once.startswith("     –  00:00:02.000  payments")
+    assert "at 00:" not in at_once
+    from_0_2 = refusal_line(msgspec.structs.replace(refusal, published_at_ms=0)).plain
+    assert from_0_2 == at_once
 
 
 def reconciling_member(name: str, epoch: int, state: ReconciliationState, **fields: Any) -> MemberSummary:

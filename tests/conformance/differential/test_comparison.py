@@ -14,7 +14,7 @@ from regroup.conformance.differential.comparison import (
 from regroup.conformance.differential.course_result import MAX_LATE_ATTEMPTS, CourseDifference, CourseResult
 from regroup.conformance.differential.played_course import MoveObservation
 from regroup.conformance.differential.random_course import CourseMove, MoveKind, RandomCourse
-from tests.conformance.page import render_page, with_random_courses
+from tests.conformance.page import BY_HAND_BEGINS, BY_HAND_ENDS, render_page, with_random_courses
 
 COURSE = RandomCourse(1, (), (CourseMove(MoveKind.WAIT, 0, 0),), 500)
 
@@ -74,3 +74,16 @@ def test_only_the_section_of_random_courses_is_replaced() -> None:
     page = render_page([], [compare(result(1, 30, 5))], "# Conformance")
     other = compare(result(1, 30, 5), result(2, 20, 5))
     assert with_random_courses(page, [other]) == render_page([], [other], "# Conformance")
+
+
+def test_a_new_page_keeps_its_random_courses_without_new_ones_and_what_is_written_by_hand_always() -> None:
+    one, other = compare(result(1, 30, 5)), compare(result(2, 40, 6))
+    page = render_page([], [one], "# Conformance")
+    by_hand = f"{BY_HAND_BEGINS}\n\n### Seen by eye\n\nA table.\n\n{BY_HAND_ENDS}\n\n"
+    page = page.replace("### one and other", f"{by_hand}### one and other", 1)
+    assert by_hand in page
+    assert render_page([], [], "# Conformance", page) == page
+    published = render_page([], [other], "# Conformance", page)
+    assert by_hand in published
+    assert published.replace(by_hand, "") == render_page([], [other], "# Conformance")
+    assert with_random_courses(page, [other]) == published

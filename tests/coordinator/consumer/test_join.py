@@ -5,7 +5,7 @@ import pytest
 from regroup.coordinator.consumer_group import ReconciliationState as S
 from regroup.coordinator.settings import MigrationPolicy
 from regroup.protocol.errors import ErrorCode
-from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image
+from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image, topic_id
 from tests.coordinator.group_harness import behaviour
 
 E = ErrorCode
@@ -284,3 +284,23 @@ def test_the_state_follows_from_the_epochs() -> None:
     harness = ConsumerHarness().two_joined()
     assert (harness.state_name, harness.epochs) == ("Reconciling", (3, 3))
     assert ConsumerHarness().settled().state_name == "Stable"
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_the_first_target_after_a_load_is_made_for_the_present_subscriptions(is_loaded: bool) -> None:
+    """m3 joins without topics, which raises no epoch, while a target is due. Kafka makes it for the subscriptions of
+    before, when all members named the same topics, unless a load has made it look at them anew."""
+    harness = ConsumerHarness()
+    harness.join("m1", server_assignor="range")
+    harness.join("m2", subscribed_topics=("bar",))
+    harness.beat("m2", -1)
+    harness.advance(1_000)
+    if is_loaded:
+        harness.fail_over()
+    harness.join("m3", subscribed_topics=())
+    consumer = harness.consumer
+    shares = {each: consumer.targets[each].get(topic_id("foo"), ()) for each in ("m1", "m3")}
+    assert consumer.assignment_epoch == consumer.group_epoch == 4
+    everything = (0, 1, 2, 3, 4, 5)
+    assert shares == ({"m1": everything, "m3": ()} if is_loaded else {"m1": everything[:3], "m3": everything[3:]})
+    assert not consumer.members["m3"].assigned

@@ -1,7 +1,7 @@
 """Groups of the consumer protocol over the wire: heartbeats, lists, descriptions, offsets, patterns."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -59,10 +59,12 @@ class Harness:
 
 
 @asynccontextmanager
-async def running(store: MemoryStore | None = None, brokers: int = 1, **options: Any) -> AsyncIterator[Harness]:
+async def running(
+    store: MemoryStore | None = None, brokers: int = 1, monotonic_s: Callable[[], float] = lambda: 0.0, **options: Any
+) -> AsyncIterator[Harness]:
     ids = itertools.count(1)
     environment = ClusterEnvironment(
-        clock=Clock(started_at_ms=NOW_MS, monotonic_s=lambda: 0.0), new_uuid=lambda: UUID(int=next(ids) << 64)
+        clock=Clock(started_at_ms=NOW_MS, monotonic_s=monotonic_s), new_uuid=lambda: UUID(int=next(ids) << 64)
     )
     opened = (store or MemoryStore()).open
     cluster_options = ClusterOptions(**{"settings": SETTINGS, "brokers": brokers, **options})

@@ -6,13 +6,14 @@ import aiomqtt
 import msgspec
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.serialization import Cause
 from regroup.mqtt.address import MqttAddress
 from regroup.mqtt.link import cancel_and_wait
 from regroup.mqtt.topics import MqttTopics
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.server.mqtt.feed import POSITION_KEY
-from regroup.server.mqtt.messages import FeedMessage, Presence, RefusalMessage
+from regroup.server.mqtt.messages import FeedMessage, Presence, RefusalMessage, TopicNames
 from regroup.storage.memory import MemoryStore
 from tests.server.mqtt.harness import (
     TIMEOUT_S,
@@ -81,6 +82,23 @@ async def test_the_state_is_retained_and_cleared_when_the_group_is_deleted(addre
         await wait_until(lambda: reader.states.get(topic))
         cluster.coordinator_of("payments").submit(c.DeleteGroup(group_id="payments", at_ms=1))
         await wait_until(lambda: reader.states[topic] is None)
+
+
+async def test_the_names_of_topics_are_retained_and_follow_their_changes(address: MqttAddress) -> None:
+    async with running_cluster() as cluster:
+        orders = cluster.state.create_topic("orders", 1, cause=Cause(test="made"))
+        async with running_service(cluster, address):
+
+            async def names() -> dict[str, str]:
+                return msgspec.json.decode(
+                    await first_message(address, MqttTopics("main").topic_names), type=TopicNames
+                ).names
+
+            assert await names() == {orders.topic_id: "orders"}
+            bills = cluster.state.create_topic("bills", 1, cause=Cause(test="made"))
+            async with timeout():
+                while await names() != {orders.topic_id: "orders", bills.topic_id: "bills"}:
+                    pass
 
 
 async def test_the_state_of_a_group_that_no_longer_exists_is_cleared(address: MqttAddress) -> None:

@@ -85,6 +85,32 @@ def test_a_storm_of_one_kind_is_one_line_at_once_and_one_with_the_count_in_ten_s
     assert sum(line["count"] for line in counted) == 2_000
 
 
+def test_a_second_refusal_is_told_later_with_both_times() -> None:
+    told: list[RefusalNotice] = []
+
+    async def refuse_twice() -> None:
+        loop = asyncio.get_running_loop()
+        notices = RefusalNotices(lambda: round(loop.time() * 1000))
+        notices.listeners.append(told.append)
+        for _ in range(2):
+            notices.add(replace(at_ms=round(loop.time() * 1000)))
+            await asyncio.sleep(3)
+        await asyncio.sleep(60)
+        notices.close()
+
+    def replace(at_ms: int) -> Refusal:
+        return refusal()._replace(at_ms=at_ms)
+
+    with capture_logs() as lines:
+        run_in_virtual_time(refuse_twice(), VirtualLoop())
+    began_ms = told[0].last.at_ms
+    assert [(each.count, each.last.at_ms - began_ms, each.told_at_ms - began_ms) for each in told] == [
+        (1, 0, 0),
+        (1, 3_000, 10_000),
+    ]
+    assert [line.get("last_refused_ms_ago") for line in lines if line["event"] == "request-refused"] == [None, 7_000]
+
+
 def test_invented_group_ids_are_counted_together_beyond_a_limit() -> None:
     told: list[RefusalNotice] = []
 

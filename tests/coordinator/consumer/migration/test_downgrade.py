@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from regroup.coordinator.commands import LeavingMember
-from regroup.coordinator.consumer.migration.embedded_protocol import encoded_assignment
+from regroup.coordinator.consumer.migration.embedded_protocol import encoded_assignment, partitions_by_id
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import MigrationPolicy
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
-from regroup.protocol.consumer.subscription import decode_assignment
+from regroup.protocol.consumer.subscription import TopicPartition, decode_assignment
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.topic_ids import topic_id_text
 from tests.coordinator.consumer.migration.migration_harness import (
@@ -164,6 +164,15 @@ def test_assigned_topics_have_the_order_of_a_java_hash_map_of_their_ids() -> Non
     assert [tuple(each) for each in decode_assignment(encoded).partitions] == [
         (name, index) for name in "bca" for index in range(2)
     ]
+
+
+def test_topics_in_one_bucket_of_that_map_keep_the_order_of_the_assignment_before_the_upgrade() -> None:
+    ids = {name: topic_id_text(bytes(15) + bytes([number])) for name, number in (("a", 0x03), ("b", 0x13))}
+    topics = TopicsImage([TopicMetadata(topic_id, name, 1) for name, topic_id in ids.items()])
+    for order in ("ab", "ba"):
+        kept = partitions_by_id([TopicPartition(name, 0) for name in order], topics)
+        decoded = decode_assignment(encoded_assignment(kept, topics, subscription()))
+        assert "".join(each.topic for each in decoded.partitions) == order
 
 
 @behaviour("cg.down.static-replacement")
