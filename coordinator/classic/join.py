@@ -101,10 +101,12 @@ def is_protocol_consistent(group: Group, command: JoinGroup) -> bool:
         return bool(command.protocol_type and names)
     if command.protocol_type != group.protocol_type or not names:
         return False
-    # All members have a protocol in common, so no search is needed, among thousands of them, if the sender has the same
-    # protocols as one of them. Most do.
+    # All members have a protocol in common, so no search is needed, among thousands of them, if the sender lists the
+    # same protocols as one of them. Most do, although the metadata of each may differ.
     some = next(iter(group.members.values()), None)
-    if some is not None and some.profile.supported_protocols == supported:
+    if some is not None and [each.name for each in some.profile.supported_protocols] == [
+        each.name for each in supported
+    ]:
         return True
     others = [member for member in group.members.values() if member.profile.supported_protocols != supported]
     return any(supported_by_all(name, others) for name in names)

@@ -3,11 +3,14 @@
 They state the protocol once more, without the code that decides.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
+from regroup.coordinator.invariants import MANY_MEMBERS
+from regroup.coordinator.layered_mapping import added_keys, changed
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
 
@@ -57,10 +60,36 @@ def _has_no_common_protocol(settings: CoordinatorSettings, group: Group, command
         return not command.protocol_type or not common
     if command.protocol_type != group.protocol_type:
         return True
-    for member in group.members.values():
-        if member.profile.supported_protocols is not protocols:
-            common &= _names_listed_once(member.profile.supported_protocols)
-    return not common
+    return not (common & _COMMON_PROTOCOLS.of(group.members) if group.members else common)
+
+
+class _CommonProtocols:
+    """Counts by how many members of a group each protocol is listed once. From one state of a large group to the next
+    only the members that have changed are counted again."""
+
+    def __init__(self) -> None:
+        self._members: Mapping[MemberId, Member] = {}
+        self._counts: Counter[str] = Counter()
+
+    def of(self, members: Mapping[MemberId, Member]) -> set[str]:
+        """The names of the protocols that all of these members, at least one, list once."""
+        if len(members) < MANY_MEMBERS:
+            common = [_names_listed_once(each.profile.supported_protocols) for each in members.values()]
+            return set.intersection(*common)
+        former, newer = self._members, changed(self._members, members)
+        self._count((former[each] for each in newer if each in former), -1)
+        self._count((former[each] for each in added_keys(members, former)), -1)
+        self._count(newer.values(), 1)
+        self._members = members
+        return {name for name, count in self._counts.items() if count == len(members)}
+
+    def _count(self, members: Iterable[Member], by: int) -> None:
+        for member in members:
+            for name in _names_listed_once(member.profile.supported_protocols):
+                self._counts[name] += by
+
+
+_COMMON_PROTOCOLS: Final = _CommonProtocols()
 
 
 def _names_listed_once(protocols: Sequence[SupportedProtocol]) -> set[str]:

@@ -8,14 +8,15 @@ The lab's other second state, `ShadowState`, folds with `evolve`. An event that 
 state and the coordinator's own alike; it does not change this one, and `differences` finds it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind, Member
+from regroup.coordinator.group import AwaitedResponse, Group, GroupMetadata, GroupState, LogRecordKind, Member
+from regroup.coordinator.layered_mapping import changed, keys_in_order
 from regroup.lab.checker.classic.stored_members import (
     LoggedGroup,
     StoredClassicMember,
@@ -50,7 +51,7 @@ class StoredClassicGroup:
     subscribed_topics: tuple[str, ...] | None = ()
     has_newcomers: bool = False
     """A member joined during the initial delay since it was last extended."""
-    unsynced: list[str] = field(default_factory=list)
+    unsynced: dict[str, None] = field(default_factory=dict)
     """Members of the generation that have not sent SyncGroup."""
     sync_deadline_ms: int = 0
     assignments: dict[str, bytes] | None = None
@@ -61,8 +62,12 @@ class StoredClassicGroup:
     removed_at_ms: int = -1
     """When a member or a pending id was last removed."""
     event_number: int = 0
-    _compared: dict[str, Member] = field(default_factory=dict)
-    """The members of `evolve` that were found to be the same, and have not changed here since."""
+    _compared: Mapping[str, Member] = field(default_factory=dict)
+    """The members of `evolve` when they were last compared; empty if all have to be compared again."""
+    _touched: set[str] = field(default_factory=set)
+    """Members that have changed here since then."""
+    _compared_log: tuple[LoggedGroup, GroupMetadata] | None = None
+    """What the log holds, here and for `evolve`, if both were found to be the same."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -112,7 +117,7 @@ class StoredClassicGroup:
         self.state, self.is_consumer, self.generation_id = GroupState.DEAD, False, 0
         self.protocol_type, self.protocol_name, self.leader_id = "", None, None
         self.members, self.pending_ids, self.phase, self.has_newcomers = {}, {}, None, False
-        self.unsynced, self.sync_deadline_ms, self.assignments, self.logged = [], 0, None, None
+        self.unsynced, self.sync_deadline_ms, self.assignments, self.logged = {}, 0, None, None
         self.subscribed_topics, self._compared = (), {}
         if not keeps_written:
             self.written = {}
@@ -190,7 +195,7 @@ class StoredClassicGroup:
             former, present = record.former, self.members.get(record.member_id)
             if record.generation_id == self.generation_id and former is not None and present is not None:
                 del self.members[record.member_id]
-                self._compared.pop(record.member_id, None)
+                self._touch(record.member_id)
                 self._touch(record.former_id)
                 self.members[record.former_id] = replace(
                     present,
@@ -204,7 +209,7 @@ class StoredClassicGroup:
     # -- members
 
     def _touch(self, member_id: str) -> None:
-        self._compared.pop(member_id, None)
+        self._touched.add(member_id)
 
     def _apply_to_members(self, event: Event) -> None:
         members = self.members
@@ -232,7 +237,7 @@ class StoredClassicGroup:
             case e.MemberLeft(member_id=member_id) | e.MemberRemoved(member_id=member_id):
                 del members[member_id]
                 self._touch(member_id)
-                self.unsynced = [each for each in self.unsynced if each != member_id]
+                self.unsynced.pop(member_id, None)
                 self.leader_id = None if self.leader_id == member_id else self.leader_id
                 self.removed_at_ms = event.at_ms
             case me.UpgradeRefused():
@@ -282,7 +287,7 @@ class StoredClassicGroup:
                         self._touch(each)
                 self.state = GroupState.PREPARING_REBALANCE
                 self.phase = StoredJoinPhase(event.deadline_ms, event.is_initial, event.delay_ms, event.remaining_ms)
-                self.unsynced, self.assignments = [], None
+                self.unsynced, self.assignments = {}, None
             case e.JoinPhaseExtended():
                 is_initial = self.phase is not None and self.phase.is_initial
                 self.phase = StoredJoinPhase(event.deadline_ms, is_initial, event.delay_ms, event.remaining_ms)
@@ -298,7 +303,7 @@ class StoredClassicGroup:
                 self.leader_id, self.phase, self.subscribed_topics = None, None, ()
                 self.logged = LoggedGroup(generation_id, self.protocol_type)
             case e.MemberSynced(member_id=member_id):
-                self.unsynced = [each for each in self.unsynced if each != member_id]
+                self.unsynced.pop(member_id, None)
                 if event.awaits_assignment:
                     self.members[member_id].awaiting = SYNC
                     self._touch(member_id)
@@ -324,7 +329,7 @@ class StoredClassicGroup:
     def _begin_generation(self, event: e.GenerationStarted) -> None:
         self.state, self.generation_id = GroupState.COMPLETING_REBALANCE, event.generation_id
         self.protocol_name, self.leader_id, self.phase = event.protocol_name, event.leader_id, None
-        self.unsynced, self.sync_deadline_ms = list(self.members), event.sync_deadline_ms
+        self.unsynced, self.sync_deadline_ms = dict.fromkeys(self.members), event.sync_deadline_ms
         self.subscribed_topics = event.subscribed_topics
         for member in self.members.values():
             member.is_new, member.awaiting = False, None
@@ -345,15 +350,31 @@ class StoredClassicGroup:
         if (self.logged is None) != (other.group_metadata is None):
             yield "what the log holds"
         elif self.logged is not None and other.group_metadata is not None:
-            yield from log_differences(self.logged, other)
-        if list(self.members) != list(other.members):
+            yield from self._log_differences(self.logged, other.group_metadata)
+        yield from self._member_differences(other.members)
+
+    def _log_differences(self, logged: LoggedGroup, found: GroupMetadata) -> Iterator[str]:
+        """What the log holds otherwise. Both sides make a new value for each record, and never change one."""
+        known = self._compared_log
+        if known is not None and known[0] is logged and known[1] is found:
+            return
+        self._compared_log = None
+        differences = list(log_differences(logged, found))
+        if not differences:
+            self._compared_log = logged, found
+        yield from differences
+
+    def _member_differences(self, found: Mapping[str, Member]) -> Iterator[str]:
+        """The members that `evolve` has otherwise. Only those are compared that have changed on either side since the
+        last time, because an event of a group of thousands mostly changes one."""
+        if list(self.members) != keys_in_order(found):
             yield "the members"
             return
-        for each, found in other.members.items():
-            if self._compared.get(each) is not found:
-                if not self.members[each].is_same(found):
-                    yield f"member {each}"
-                self._compared[each] = found
+        to_compare = {*self._touched, *changed(self._compared, found)}
+        self._touched, self._compared = set(), found
+        differing = {each for each in to_compare if each in found and not self.members[each].is_same(found[each])}
+        if differing:
+            yield from (f"member {each}" for each in found if each in differing)
 
     def _fields(self, other: Group) -> Iterator[tuple[str, object, object]]:
         phase, found = self.phase, other.join_phase
@@ -367,7 +388,7 @@ class StoredClassicGroup:
             found and (found.deadline_ms, found.is_initial, found.delay_ms, found.remaining_ms),
         )
         yield "the newcomers of the initial delay", self.has_newcomers, other.new_member_added
-        yield "the members that have not sent SyncGroup", self.unsynced, list(other.pending_sync_members)
+        yield "the members that have not sent SyncGroup", tuple(self.unsynced), other.pending_sync_members
         if self.unsynced:
             yield "the deadline of the sync phase", self.sync_deadline_ms, other.sync_deadline_ms
         yield (

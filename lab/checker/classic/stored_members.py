@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from regroup.coordinator.group import AwaitedResponse, Group, LogRecordKind, Member, MemberProfile
+from regroup.coordinator.group import AwaitedResponse, GroupMetadata, LogRecordKind, Member, MemberProfile
 
 
 @dataclass(slots=True)
@@ -102,9 +102,7 @@ def with_protocols(profile: MemberProfile, protocols: tuple[object, ...]) -> Mem
     )
 
 
-def log_differences(logged: LoggedGroup, other: Group) -> Iterable[str]:
-    found = other.group_metadata
-    assert found is not None
+def log_differences(logged: LoggedGroup, found: GroupMetadata) -> Iterable[str]:
     own = (logged.generation_id, logged.protocol_type, logged.protocol_name, logged.leader_id)
     if own != (found.generation_id, found.protocol_type, found.protocol_name, found.leader_id):
         yield "what the log holds of the generation"
