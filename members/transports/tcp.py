@@ -94,6 +94,8 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._versions: Mapping[int, Versions] | None = None
         """The versions of each API that the broker offers; None until its ApiVersions response has arrived."""
+        self._chosen_versions: dict[int, int] = {}
+        """The version of each API that was requested on this connection."""
         self._correlation_id = 0
         self._api_versions_version = API_VERSIONS_VERSION
         self._queue: list[_PendingRequest] = []
@@ -131,11 +133,14 @@ class _Connection(asyncio.Protocol):
             self._queue.append(pending)
             return
         message = pending.request.message
-        version = choose_version(message, self._versions.get(message.api_key, Versions(0, -1)))
+        version = self._chosen_versions.get(message.api_key)
+        if version is None:
+            version = choose_version(message, self._versions.get(message.api_key, Versions(0, -1)))
         if version is None:
             api = type(message).__name__.removesuffix("Request")
             pending.fail(f"the broker offers no known version of {api}", is_unsupported=True)
             return
+        self._chosen_versions[message.api_key] = version
         pending.sent_message, pending.version = to_version(message, version), version
         self._correlation_id += 1
         header = RequestHeader(message.api_key, version, self._correlation_id, self._client_id)
