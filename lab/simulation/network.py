@@ -149,7 +149,8 @@ class Endpoint(asyncio.Transport):
         if chunk is not None and self._network.messages is not None:
             self._network.messages.arrived(chunk)
         if self._is_reading:
-            self._deliver(data)
+            if self._protocol is not None:
+                self._protocol.data_received(data)
         else:
             self._unread.append((data, chunk))
 
