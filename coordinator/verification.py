@@ -5,7 +5,7 @@ use it.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from regroup.coordinator.events import OFFSET_EVENTS, CoordinatorLoaded
+from regroup.coordinator.events import OFFSET_EVENTS, CoordinatorLoaded, Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.invariants import invariant_sentence, violations_of_group, violations_of_step, violations_since
@@ -49,6 +49,8 @@ class GroupsVerifier:
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
+        self.last_event: Event | None = None
+        """The event of the last record of a group; None if it could not be decoded."""
         self._last: dict[str, Record] = {}
         self._unchecked: dict[str, int] = {}
         """Groups whose invariants have not been checked since their last event, with the position of that event."""
@@ -73,8 +75,9 @@ class GroupsVerifier:
         last = self._last.get(record.group)
         if last and (last.cause, last.at_ms) != (record.cause, record.at_ms):
             yield from self._violations_of_group(record.group)
+        self.last_event = None
         try:
-            event = decode_event(record)
+            event = self.last_event = decode_event(record)
             after = evolve(before, event)
         except (StoreError, *UNREADABLE_ERRORS) as error:
             yield Violation(record.position, record.group, f"The event cannot be folded: {error}")

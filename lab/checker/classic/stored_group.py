@@ -8,21 +8,21 @@ The lab's other second state, `ShadowState`, folds with `evolve`. An event that 
 state and the coordinator's own alike; it does not change this one, and `differences` finds it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, Group, GroupMetadata, GroupState, LogRecordKind, Member
-from regroup.coordinator.layered_mapping import changed, keys_in_order
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind
 from regroup.lab.checker.classic.stored_members import (
     LoggedGroup,
+    MemberComparison,
     StoredClassicMember,
     StoredJoinPhase,
     WrittenRecord,
-    log_differences,
     stored_member,
     with_protocols,
 )
@@ -62,12 +62,7 @@ class StoredClassicGroup:
     removed_at_ms: int = -1
     """When a member or a pending id was last removed."""
     event_number: int = 0
-    _compared: Mapping[str, Member] = field(default_factory=dict)
-    """The members of `evolve` when they were last compared; empty if all have to be compared again."""
-    _touched: set[str] = field(default_factory=set)
-    """Members that have changed here since then."""
-    _compared_log: tuple[LoggedGroup, GroupMetadata] | None = None
-    """What the log holds, here and for `evolve`, if both were found to be the same."""
+    _comparison: MemberComparison = field(default_factory=MemberComparison)
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -118,7 +113,8 @@ class StoredClassicGroup:
         self.protocol_type, self.protocol_name, self.leader_id = "", None, None
         self.members, self.pending_ids, self.phase, self.has_newcomers = {}, {}, None, False
         self.unsynced, self.sync_deadline_ms, self.assignments, self.logged = {}, 0, None, None
-        self.subscribed_topics, self._compared = (), {}
+        self.subscribed_topics = ()
+        self._comparison.begin_again()
         if not keeps_written:
             self.written = {}
 
@@ -209,7 +205,7 @@ class StoredClassicGroup:
     # -- members
 
     def _touch(self, member_id: str) -> None:
-        self._touched.add(member_id)
+        self._comparison.touched.add(member_id)
 
     def _apply_to_members(self, event: Event) -> None:
         members = self.members
@@ -333,7 +329,7 @@ class StoredClassicGroup:
         self.subscribed_topics = event.subscribed_topics
         for member in self.members.values():
             member.is_new, member.awaiting = False, None
-        self._compared = {}
+        self._comparison.begin_again()
 
     # -- the comparison
 
@@ -344,58 +340,64 @@ class StoredClassicGroup:
             if self.is_consumer != (other.consumer is not None):
                 yield "the kind of the group"
             return
-        for name, here, there in self._fields(other):
-            if here != there:
-                yield name
+        fields, found = self._fields(), self._fields_of(other)
+        if fields != found:
+            yield from (name for name, here, there in zip(_FIELDS, fields, found, strict=True) if here != there)
         if (self.logged is None) != (other.group_metadata is None):
             yield "what the log holds"
         elif self.logged is not None and other.group_metadata is not None:
-            yield from self._log_differences(self.logged, other.group_metadata)
-        yield from self._member_differences(other.members)
+            yield from self._comparison.log_differences(self.logged, other.group_metadata)
+        yield from self._comparison.member_differences(self.members, other.members)
 
-    def _log_differences(self, logged: LoggedGroup, found: GroupMetadata) -> Iterator[str]:
-        """What the log holds otherwise. Both sides make a new value for each record, and never change one."""
-        known = self._compared_log
-        if known is not None and known[0] is logged and known[1] is found:
-            return
-        self._compared_log = None
-        differences = list(log_differences(logged, found))
-        if not differences:
-            self._compared_log = logged, found
-        yield from differences
-
-    def _member_differences(self, found: Mapping[str, Member]) -> Iterator[str]:
-        """The members that `evolve` has otherwise. Only those are compared that have changed on either side since the
-        last time, because an event of a group of thousands mostly changes one."""
-        if list(self.members) != keys_in_order(found):
-            yield "the members"
-            return
-        to_compare = {*self._touched, *changed(self._compared, found)}
-        self._touched, self._compared = set(), found
-        differing = {each for each in to_compare if each in found and not self.members[each].is_same(found[each])}
-        if differing:
-            yield from (f"member {each}" for each in found if each in differing)
-
-    def _fields(self, other: Group) -> Iterator[tuple[str, object, object]]:
-        phase, found = self.phase, other.join_phase
-        yield "the state", self.state, other.state
-        yield "the generation", self.generation_id, other.generation_id
-        yield "the protocol", (self.protocol_type, self.protocol_name), (other.protocol_type, other.protocol_name)
-        yield "the leader", self.leader_id, other.leader_id
-        yield (
-            "the join phase",
+    def _fields(self) -> tuple[object, ...]:
+        """The values of `_FIELDS` here."""
+        phase = self.phase
+        return (
+            self.state,
+            self.generation_id,
+            (self.protocol_type, self.protocol_name),
+            self.leader_id,
             phase and (phase.deadline_ms, phase.is_initial, phase.delay_ms, phase.remaining_ms),
-            found and (found.deadline_ms, found.is_initial, found.delay_ms, found.remaining_ms),
-        )
-        yield "the newcomers of the initial delay", self.has_newcomers, other.new_member_added
-        yield "the members that have not sent SyncGroup", tuple(self.unsynced), other.pending_sync_members
-        if self.unsynced:
-            yield "the deadline of the sync phase", self.sync_deadline_ms, other.sync_deadline_ms
-        yield (
-            "the pending member ids",
+            self.has_newcomers,
+            tuple(self.unsynced),
+            self.sync_deadline_ms if self.unsynced else None,
             self.pending_ids,
-            {each: (known.session_timeout_ms, known.added_at_ms) for each, known in other.pending_join_members.items()},
+            self.subscribed_topics,
+            self.assignments,
+            self.written.keys(),
         )
-        yield "the subscribed topics", self.subscribed_topics, other.subscribed_topics
-        yield "the assignments of the leader", self.assignments, other.uncommitted_assignments
-        yield "the records that are not committed", set(self.written), set(other.pending_appends)
+
+    def _fields_of(self, other: Group) -> tuple[object, ...]:
+        """The values of `_FIELDS` in the product's own fold."""
+        phase, pending = other.join_phase, other.pending_join_members
+        return (
+            other.state,
+            other.generation_id,
+            (other.protocol_type, other.protocol_name),
+            other.leader_id,
+            phase and (phase.deadline_ms, phase.is_initial, phase.delay_ms, phase.remaining_ms),
+            other.new_member_added,
+            other.pending_sync_members,
+            other.sync_deadline_ms if self.unsynced else None,
+            {each: (known.session_timeout_ms, known.added_at_ms) for each, known in pending.items()} if pending else {},
+            other.subscribed_topics,
+            other.uncommitted_assignments,
+            other.pending_appends.keys(),
+        )
+
+
+_FIELDS: Final = (
+    "the state",
+    "the generation",
+    "the protocol",
+    "the leader",
+    "the join phase",
+    "the newcomers of the initial delay",
+    "the members that have not sent SyncGroup",
+    "the deadline of the sync phase",
+    "the pending member ids",
+    "the subscribed topics",
+    "the assignments of the leader",
+    "the records that are not committed",
+)
+"""What is compared of a group beside its offsets, its members and its log, in the order of a tuple of values."""
