@@ -149,8 +149,7 @@ class Endpoint(asyncio.Transport):
         if chunk is not None and self._network.messages is not None:
             self._network.messages.arrived(chunk)
         if self._is_reading:
-            if self._protocol is not None:
-                self._protocol.data_received(data)
+            self._deliver(data)
         else:
             self._unread.append((data, chunk))
 

@@ -387,10 +387,7 @@ class StoredClassicGroup:
 
 
 _FIELDS: Final = (
-    "the state",
-    "the generation",
-    "the protocol",
-    "the leader",
+    *("the state", "the generation", "the protocol", "the leader"),
     "the join phase",
     "the newcomers of the initial delay",
     "the members that have not sent SyncGroup",
