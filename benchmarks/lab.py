@@ -1,12 +1,13 @@
 """How quick the laboratory is: rebalances a second, simulated seconds a second, and seeds a minute on all cores.
 
-    python benchmarks/lab.py            # two minutes
+    python benchmarks/lab.py            # three minutes
 
 CPU time of this process, so that other work on the machine counts as little as it can; each figure is the median of
 five runs. "With" is with the checker of all invariants, "without" is without it.
 """
 
 import gc
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +15,7 @@ from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
 from statistics import median
+from types import FrameType
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Joins, RequestsRebalance
@@ -70,6 +72,32 @@ def print_rebalances() -> None:
             )
 
 
+def calls_of(plan: SimulationPlan, *, check_invariants: bool) -> int:
+    """How many Python functions a run calls: a measure of its work that no other work on the machine changes."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        play(plan, check_invariants=check_invariants)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def print_calls() -> None:
+    print("\ncalls of Python functions for each member and rebalance, without and with the checker")
+    for members in (3, 30, 300):
+        found = []
+        for check in (False, True):
+            once, twice = (calls_of(rebalancing_plan(members, each), check_invariants=check) for each in (1, 2))
+            found.append((twice - once) / members)
+        print(f"  {members:>3} members: {found[0]:,.0f}, {found[1]:,.0f}")
+
+
 def play_seed(seed: int) -> tuple[float, int]:
     """Play the plan of a seed; returns its CPU seconds and its milliseconds of virtual time."""
     begin_s = time.process_time()
@@ -106,5 +134,6 @@ def print_cores() -> None:
 
 if __name__ == "__main__":
     print_rebalances()
+    print_calls()
     print_seeds()
     print_cores()

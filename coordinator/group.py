@@ -307,9 +307,14 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return self.protocol_type if self.consumer is None else self.kind.value
 
     @property
+    def members_of_any_kind(self) -> Mapping[MemberId, object]:
+        """The members of a classic group or of one of the consumer protocol, by member id."""
+        return self.members if self.consumer is None else self.consumer.members
+
+    @property
     def member_ids(self) -> Collection[MemberId]:
         """The members of a group of any kind, in the order in which they joined."""
-        return (self.consumer or self).members.keys()
+        return self.members_of_any_kind.keys()
 
     @property
     def last_pending_append(self) -> int | None:

@@ -4,7 +4,7 @@ A group may have offsets of ten thousand partitions or thousands of members, and
 made before. A copy of a dict for each change would cost more the more entries it has.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, compress
 from operator import is_not
 from typing import Any, Final, Generic, TypeVar, cast
@@ -54,12 +54,32 @@ class LayeredMapping(Mapping[Key, Value], Generic[Key, Value]):
         joined.update(self._newer)
         return joined
 
-    def differing_keys(self, other: "LayeredMapping[Key, Value]") -> Iterator[Key] | None:
-        """Keys among which are all those whose values differ between this mapping and the other one; None if the two
-        share no dict, so that only a comparison of all entries shows the differences."""
-        if self._shared is not other._shared:
-            return None
-        return chain(self._newer, self._removed, other._newer, other._removed)
+    def shares_with(self, other: "LayeredMapping[Key, Value]") -> bool:
+        """Whether this mapping and the other one are layers over the same dict: only keys in the layers can differ."""
+        return self._shared is other._shared
+
+    def changed_since(self, former: "LayeredMapping[Key, Value]") -> dict[Key, Value]:
+        """The entries whose values are others than in `former`, compared by identity. `shares_with` must hold."""
+        shared, newer, before = self._shared, self._newer, former._newer
+        if self._removed or former._removed:
+            keys = chain(newer, self._removed, before, former._removed)
+            return {key: self[key] for key in keys if key in self and self[key] is not former.get(key)}
+        found = {
+            key: value
+            for key, value in newer.items()
+            if value is not (before[key] if key in before else shared.get(key))
+        }
+        for key, value in before.items():
+            if key not in newer and key in shared and shared[key] is not value:
+                found[key] = shared[key]
+        return found
+
+    def added_since(self, former: "LayeredMapping[Key, Value]") -> set[Key]:
+        """The keys that `former` has not. `shares_with` must hold."""
+        shared, before = self._shared, former._newer
+        if self._removed or former._removed:
+            return {key for key in chain(self._newer, former._removed) if key in self and key not in former}
+        return {key for key in self._newer if key not in before and key not in shared}
 
     def __getitem__(self, key: Key) -> Value:
         if key in self._newer:
@@ -89,9 +109,12 @@ class LayeredMapping(Mapping[Key, Value], Generic[Key, Value]):
         return repr(self.as_dict())
 
 
+# The functions below compare types with `is`: isinstance of a class that is derived from an abstract one is slow.
+
+
 def with_newer(present: Mapping[Key, Value], newer: Mapping[Key, Value]) -> Mapping[Key, Value]:
     """Both mappings together, as `{**present, **newer}`; where both have a value, the newer one counts."""
-    if isinstance(present, LayeredMapping):
+    if type(present) is LayeredMapping:
         return present.with_newer(newer)
     if len(present) < LAYERED_FROM:
         return {**present, **newer}
@@ -102,7 +125,7 @@ def without(present: Mapping[Key, Value], key: Key | None) -> Mapping[Key, Value
     """The mapping without one key, and the same mapping if it does not have the key."""
     if key is None or key not in present:
         return present
-    if isinstance(present, LayeredMapping):
+    if type(present) is LayeredMapping:
         return present.without(key)
     if len(present) >= LAYERED_FROM:
         return LayeredMapping(dict(present), {}, {}).without(key)
@@ -116,20 +139,37 @@ def keys_from_end(mapping: Mapping[Key, Any]) -> Iterator[Key]:
     return reversed(cast("dict[Key, Any]", mapping))
 
 
+def keys_in_order(mapping: Mapping[Key, Any]) -> list[Key]:
+    """The keys of a mapping in its order, as `list(mapping)`, and much quicker for a LayeredMapping."""
+    return list(_plain(mapping))
+
+
 def changed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> dict[Key, Value]:
     """The entries of `after` whose values are others than in `before`, compared by identity."""
-    if isinstance(before, LayeredMapping) and isinstance(after, LayeredMapping):
-        keys = after.differing_keys(before)
-        if keys is not None:
-            return {key: after[key] for key in keys if key in after and after[key] is not before.get(key)}
-    plain = after.as_dict() if isinstance(after, LayeredMapping) else after
-    former = before.as_dict() if isinstance(before, LayeredMapping) else before
+    if before is after:
+        return {}
+    if type(after) is LayeredMapping and type(before) is LayeredMapping and after.shares_with(before):
+        return after.changed_since(before)
+    plain, former = _plain(after), _plain(before)
     return dict(compress(plain.items(), map(is_not, plain.values(), map(former.get, plain))))
+
+
+def added_keys(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> Collection[Key]:
+    """The keys that `after` has and `before` has not, in no particular order."""
+    if before is after:
+        return ()
+    if type(after) is LayeredMapping and type(before) is LayeredMapping and after.shares_with(before):
+        return after.added_since(before)
+    return _plain(after).keys() - _plain(before).keys()
+
+
+def _plain(mapping: Mapping[Key, Value]) -> Mapping[Key, Value]:
+    return mapping.as_dict() if type(mapping) is LayeredMapping else mapping
 
 
 def as_builtin(value: Any) -> Any:
     """Convert a LayeredMapping to a dict: the hook that msgspec calls for a value whose type it cannot encode. Raises
     NotImplementedError for any other type."""
-    if isinstance(value, LayeredMapping):
+    if type(value) is LayeredMapping:
         return value.as_dict()
     raise NotImplementedError(f"cannot encode {type(value).__name__}")

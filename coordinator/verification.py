@@ -5,10 +5,10 @@ use it.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from regroup.coordinator.events import OFFSET_EVENTS, CoordinatorLoaded
+from regroup.coordinator.events import OFFSET_EVENTS, CoordinatorLoaded, Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.invariants import invariant_sentence, violations_of_group, violations_of_step
+from regroup.coordinator.invariants import invariant_sentence, violations_of_group, violations_of_step, violations_since
 from regroup.coordinator.serialization import (
     EVENT_TYPE_NAMES,
     SNAPSHOT_VERSION,
@@ -49,9 +49,13 @@ class GroupsVerifier:
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
+        self.last_event: Event | None = None
+        """The event of the last record of a group; None if it could not be decoded."""
         self._last: dict[str, Record] = {}
         self._unchecked: dict[str, int] = {}
         """Groups whose invariants have not been checked since their last event, with the position of that event."""
+        self._sound: dict[str, Group] = {}
+        """Each group as it was when its invariants were last checked, if it broke none."""
         self._changed: dict[str, None] = {}
         """Groups that have changed since the last snapshots."""
 
@@ -71,8 +75,9 @@ class GroupsVerifier:
         last = self._last.get(record.group)
         if last and (last.cause, last.at_ms) != (record.cause, record.at_ms):
             yield from self._violations_of_group(record.group)
+        self.last_event = None
         try:
-            event = decode_event(record)
+            event = self.last_event = decode_event(record)
             after = evolve(before, event)
         except (StoreError, *UNREADABLE_ERRORS) as error:
             yield Violation(record.position, record.group, f"The event cannot be folded: {error}")
@@ -100,9 +105,14 @@ class GroupsVerifier:
         """The violations of one group's invariants. A group of which only offsets have changed since the last check
         need not be checked again."""
         position = self._unchecked.pop(group_id, None)
-        if position is not None:
-            for broken in violations_of_group(self.groups[group_id]):
-                yield Violation(position, group_id, broken)
+        if position is None:
+            return
+        group, sound = self.groups[group_id], self._sound.pop(group_id, None)
+        found = violations_of_group(group) if sound is None else violations_since(sound, group)
+        if not found:
+            self._sound[group_id] = group
+        for broken in found:
+            yield Violation(position, group_id, broken)
 
     def violations_at_snapshot(self, position: int, snapshots: Iterable[Snapshot]) -> Iterator[Violation]:
         """What differs between the newest snapshot of each group up to `position` and the fold of the group's records

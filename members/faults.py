@@ -59,6 +59,8 @@ class MemberMilestone(Enum):
     REVOKED = "revoked"
     LOST = "lost"
 
+    __hash__ = object.__hash__  # that of Enum is a function in Python
+
 
 def milestones_in(change: ConsumerChange) -> tuple[MemberMilestone, ...]:
     """The milestones that a member reaches when its consumer reports this change."""

@@ -4,7 +4,7 @@ A broker uses `decode_request` and `encode_response`, a client `encode_request` 
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from regroup.protocol.apis import APIS, Api
@@ -70,15 +70,19 @@ class FrameReader:
         """Free the bytes of the incomplete frame, because the stream has ended and no more bytes will come."""
         self._buffer = bytearray()
 
-    def feed(self, chunk: bytes | bytearray | memoryview) -> Iterator[bytes]:
+    def feed(self, chunk: bytes | bytearray | memoryview) -> Iterable[bytes]:
         """Yield every frame that is complete now. After MalformedFrame the stream cannot be read any further.
 
         The chunk is copied by the call, so it may be reused while the frames are being read.
         """
+        if not self._buffer and type(chunk) is bytes and len(chunk) >= 4:
+            (length,) = _LENGTH.unpack_from(chunk)
+            if length == len(chunk) - 4 <= self._max_frame_bytes:
+                return (chunk[4:],)  # mostly it is one frame
         if self._buffer or not isinstance(chunk, bytes):
             self._buffer += chunk
             return self._complete_frames(self._buffer)
-        return self._complete_frames(chunk)  # mostly it ends where a frame ends, and nothing need be held
+        return self._complete_frames(chunk)  # it often ends where a frame ends, and nothing need be held
 
     def _complete_frames(self, stream: bytes | bytearray) -> Iterator[bytes]:
         position, end = 0, len(stream)

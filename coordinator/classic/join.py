@@ -96,15 +96,17 @@ def is_protocol_consistent(group: Group, command: JoinGroup) -> bool:
     an exception, and never answers.
     """
     supported = command.profile.supported_protocols
-    names = [name for name, count in Counter(protocol.name for protocol in supported).items() if count == 1]
+    listed = [protocol.name for protocol in supported]
+    is_each_once = len(set(listed)) == len(listed)
+    names = listed if is_each_once else [name for name, count in Counter(listed).items() if count == 1]
     if group.state is GroupState.EMPTY:
         return bool(command.protocol_type and names)
     if command.protocol_type != group.protocol_type or not names:
         return False
-    # All members have a protocol in common, so no search is needed, among thousands of them, if the sender has the same
-    # protocols as one of them. Most do.
+    # All members have a protocol in common, so no search is needed, among thousands of them, if the sender lists the
+    # same protocols as one of them. Most do, although the metadata of each may differ.
     some = next(iter(group.members.values()), None)
-    if some is not None and some.profile.supported_protocols == supported:
+    if some is not None and [each.name for each in some.profile.supported_protocols] == listed:
         return True
     others = [member for member in group.members.values() if member.profile.supported_protocols != supported]
     return any(supported_by_all(name, others) for name in names)

@@ -10,12 +10,13 @@ It is what a coordinator must still have after a crash.
 All of it comes from commands and responses, none of it from stored events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, MemberId
+from regroup.coordinator.layered_mapping import added_keys
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.consumer.primitives import TopicPartition
 
@@ -134,8 +135,8 @@ class Acknowledgements:
         assignments are dropped when it changes to the consumer protocol.
         """
         before, after = exchange.before, exchange.after
-        if before.member_ids != after.member_ids:
-            self._note_removed_members(before, after, exchange)
+        if before.members is not after.members or before.consumer is not after.consumer:
+            self._note_removed_members(before.members_of_any_kind, after.members_of_any_kind, exchange)
         if not after.exists:
             self.offsets.pop(after.group_id, None)
             self.assignments.pop(after.group_id, None)
@@ -147,13 +148,17 @@ class Acknowledgements:
         if before.committed_offsets is not after.committed_offsets:
             self._note_other_offset_changes(exchange)
 
-    def _note_removed_members(self, before: Group, after: Group, exchange: ObservedExchange) -> None:
-        for member_id in before.member_ids:
-            if member_id not in after.member_ids:
-                self.removed_members[member_id] = exchange.coordinator_epoch
-                self.removed_by[member_id] = exchange.exchange_number
-        for member_id in after.member_ids:
-            self.removed_members.pop(member_id, None)
+    def _note_removed_members(
+        self, before: Mapping[MemberId, object], after: Mapping[MemberId, object], exchange: ObservedExchange
+    ) -> None:
+        removed, added = added_keys(after, before), added_keys(before, after)
+        if not removed and not added:
+            return
+        for member_id in removed:
+            self.removed_members[member_id] = exchange.coordinator_epoch
+            self.removed_by[member_id] = exchange.exchange_number
+        for member_id in [each for each in self.removed_members if each in after]:
+            del self.removed_members[member_id]
 
     def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:
         """Note offsets of a group that a command other than OffsetCommit has changed.

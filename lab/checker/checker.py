@@ -153,8 +153,7 @@ class Checker:
             return
         kind = type(exchange.command)
         if not invariants.was_unavailable(exchange):
-            for invariant in invariants.response_invariants(self.state, exchange):
-                self._check(invariant, exchange)
+            self._check_all(invariants.response_invariants(self.state, exchange), exchange)
             self.state.timeouts.on_response(exchange, self._now_ms())
             self._check_consumer_group(exchange)
         if kind is c.OffsetCommit:
@@ -197,8 +196,7 @@ class Checker:
             self._check(invariants.no_deadline_is_missed, exchange)  # sessions that the generation is to start again
         self.state.timeouts.on_command(exchange, now_ms)
         if isinstance(exchange.command, c.DeadlinePassed):
-            for invariant in invariants.DEADLINE_INVARIANTS:
-                self._check(invariant, exchange)
+            self._check_all(invariants.DEADLINE_INVARIANTS, exchange)
         if exchange.after is not exchange.before:
             self._on_group_change(exchange, now_ms)
         if exchange.outcome is ExchangeOutcome.OPEN:
@@ -214,8 +212,7 @@ class Checker:
         self.state.acknowledgements.on_group_change(exchange)
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
-        for invariant in invariants.OFFSET_CHANGE_INVARIANTS:
-            self._check(invariant, exchange)
+        self._check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
         if before.committed_offsets is not after.committed_offsets and not isinstance(exchange.command, c.OffsetCommit):
             self.positions.on_other_change(group_id)
         if isinstance(exchange.command, c.EndTransaction):
@@ -226,8 +223,7 @@ class Checker:
             self._check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
             self._report_steps(self.state.consumer_groups.proceed(group_id))
-            for invariant in store_invariants.LOAD_INVARIANTS:
-                self._check(invariant, exchange)
+            self._check_all(store_invariants.LOAD_INVARIANTS, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
             self._on_offset_commit(exchange, exchange.command)
         elif after.state is GroupState.STABLE and before.state is not GroupState.STABLE:
@@ -297,9 +293,13 @@ class Checker:
             index = violation.position - (last_position - len(records)) - 1
             event = records[index].type if 0 <= index < len(records) else "the last event"
             self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
-        for position, record in enumerate(records, last_position - len(records) + 1):
-            self.state.consumer_groups.on_stored(record, position)
-            for sentence, detail in self.state.classic_groups.on_stored(record, position):
+        for position, (record, decoded) in enumerate(
+            zip(records, shadow.events, strict=True), last_position - len(records) + 1
+        ):
+            if record.group is None or decoded is None:
+                continue
+            self.state.consumer_groups.on_stored(record, decoded)
+            for sentence, detail in self.state.classic_groups.on_stored(record, decoded):
                 self._report(sentence, f"group {record.group}: {detail}", position)
         self._events += len(records)
         for record in records:
@@ -465,6 +465,12 @@ class Checker:
     def _check(self, invariant: ExchangeInvariant, exchange: ObservedExchange) -> None:
         if detail := invariant(self.state, exchange):
             self._report_exchange(invariant_sentence(invariant), detail, exchange)
+
+    def _check_all(self, checked: Iterable[ExchangeInvariant], exchange: ObservedExchange) -> None:
+        state = self.state
+        for invariant in checked:
+            if detail := invariant(state, exchange):
+                self._report_exchange(invariant_sentence(invariant), detail, exchange)
 
     def _report_exchange(self, sentence: str, detail: str, exchange: ObservedExchange) -> None:
         position = exchange.required_position or None

@@ -252,13 +252,17 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
     Held requests are answered with REBALANCE_IN_PROGRESS when a member of the consumer protocol joins.
     """
     kind = type(exchange.command)
-    groups = (exchange.before, exchange.after, exchange.decided_group)
+    is_of_consumers = (
+        exchange.before.consumer is not None
+        or exchange.after.consumer is not None
+        or exchange.decided_group.consumer is not None
+    )
     is_refused_by_upgrade = (
         exchange.group_id in state.upgraded_groups
         and exchange.held_under is not None
         and exchange.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     )
-    if kind is ConsumerGroupHeartbeat or is_refused_by_upgrade or any(each.consumer is not None for each in groups):
+    if kind is ConsumerGroupHeartbeat or is_refused_by_upgrade or is_of_consumers:
         if kind is c.OffsetFetch:
             return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed)
         return CONSUMER_GROUP_RESPONSE_INVARIANTS

@@ -40,6 +40,8 @@ class ObservedExchange:
     """The error with which the coordinator answered every command at that time; None if it was serving."""
     cause: Cause | None
     """The reason for the command: a request, a deadline, or an action of the broker itself."""
+    group_id: str = field(init=False)
+    """The group that the command is for."""
     after: Group = field(init=False)
     """The group after the command; equal to `before` until the command has been handled."""
     is_final: bool = False
@@ -65,6 +67,7 @@ class ObservedExchange:
     """Position of the last durable record of the store when the first response left."""
 
     def __post_init__(self) -> None:
+        self.group_id = self.command.group_id
         self.after = self.decided_group = self.before
 
     def require(self, group: Group, position: int) -> None:
@@ -84,11 +87,6 @@ class ObservedExchange:
     def received_ms(self) -> int:
         """Time when the command arrived, by the coordinator's clock."""
         return self.command.at_ms
-
-    @property
-    def group_id(self) -> str:
-        """The group that the command is for."""
-        return self.command.group_id
 
     @property
     def is_open(self) -> bool:

@@ -9,6 +9,7 @@ records' own bytes: an event that is applied in one way and written in another s
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import decode_event
@@ -23,6 +24,8 @@ class ShadowState:
     def __init__(self) -> None:
         self.position = 0
         """Position of the last record that was applied."""
+        self.events: list[Event | None] = []
+        """The events in the records that were applied last; None for a record of the cluster or an unreadable one."""
         self._verifier = GroupsVerifier()
 
     @property
@@ -41,10 +44,12 @@ class ShadowState:
         """
         violations: list[Violation] = []
         self.position = last_position - len(records)
+        self.events = []
         for new in records:
             self.position += 1
             if new.group is not None:
                 violations += self._verifier.violations_of(new.stored_at(self.position))
+            self.events.append(self._verifier.last_event if new.group is not None else None)
         return violations
 
     def violations_at_end(self) -> list[Violation]:

@@ -10,6 +10,7 @@ from typing import Any
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, MemberId
+from regroup.coordinator.layered_mapping import added_keys
 from regroup.lab.checker.classic.sessions import ClassicSessions
 from regroup.lab.checker.consumer.timeouts import RevocationTimeouts, session_timeouts_ms
 from regroup.lab.checker.exchanges import ObservedExchange
@@ -77,9 +78,8 @@ class TimeoutChecker:
         """
         before, after = exchange.before, exchange.after
         if before.members is not after.members or before.consumer is not after.consumer:
-            for member_id in after.member_ids:
-                if member_id not in before.member_ids:
-                    self._last_activity_ms[member_id] = now_ms
+            for member_id in added_keys(before.members_of_any_kind, after.members_of_any_kind):
+                self._last_activity_ms[member_id] = now_ms
         self._revocations.on_group_change(exchange, now_ms)
         if before.state is not after.state or before.generation_id != after.generation_id:
             self._last_move_ms[after.group_id] = now_ms

@@ -9,8 +9,7 @@ from asyncio import base_events
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from heapq import heappop, heappush
-from itertools import count
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, Never, TypeVarTuple
 
 START_MS: Final = 1_700_000_000_000
@@ -21,6 +20,9 @@ MAX_TURNS_PER_INSTANT: Final = 100_000
 
 A rebalance of hundreds of members takes dozens.
 """
+
+TIMERS_PER_SWEEP: Final = 1_024
+"""After so many new timers the cancelled ones are dropped: of the timeouts of requests hardly any is ever due."""
 
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -44,20 +46,18 @@ class VirtualHandle(asyncio.TimerHandle):
     context of its own unless one is given, as a task does.
     """
 
-    __slots__ = ("_call", "_call_args", "_call_context", "_is_cancelled", "_virtual_loop", "_when_s")
+    __slots__ = ("_call", "_call_args", "_call_context", "_is_cancelled", "_when_s")
 
     def __init__(
         self,
         when_s: float,
         callback: Callable[..., object],
         args: tuple[Any, ...],
-        loop: asyncio.AbstractEventLoop,
         context: Context | None,
     ) -> None:
         self._when_s = when_s
         self._call: Callable[..., object] | None = callback
         self._call_args = args
-        self._virtual_loop = loop
         self._call_context = context
         self._is_cancelled = False
 
@@ -77,36 +77,16 @@ class VirtualHandle(asyncio.TimerHandle):
     def __repr__(self) -> str:
         return f"<VirtualHandle at {self._when_s} s of {self._call!r}>"
 
-    def run(self) -> None:
-        """Call the callback of this handle, unless it was cancelled.
-
-        As in asyncio, an exception goes to the loop's exception handler.
-        """
-        call = self._call
-        if call is None:
-            return
-        try:
-            if self._call_context is None:
-                call(*self._call_args)
-            else:
-                self._call_context.run(call, *self._call_args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # noqa: BLE001  # reported by the handler
-            self._virtual_loop.call_exception_handler(
-                {"message": f"Exception in callback {call!r}", "exception": error, "handle": self}
-            )
-
 
 class VirtualLoop(base_events.BaseEventLoop):
     """An event loop that begins at 0 s. Code that waits must use its timers, not a thread or a socket.
 
-    Timers of the same time fire in the order in which they were set; a cancelled one is dropped when its time comes. It
-    builds on what asyncio's loops for different
-    systems have in common: `_ready`, and `_run_once` for one turn.
+    Timers of the same time fire in the order in which they were set; a cancelled one is dropped later. The class builds
+    on what asyncio's loops for different systems have in common: `_ready`, and `_run_once`.
     """
 
     _ready: deque[VirtualHandle]
+    _stopping: bool
 
     def __init__(self, max_callbacks: int | None = None) -> None:
         """Make a loop at 0 s. With `max_callbacks`, TooManyCallbacks ends a run that calls more in all."""
@@ -114,7 +94,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._callbacks_left = max_callbacks
         self._now_s = 0.0
         self._timers: list[tuple[float, int, VirtualHandle]] = []
-        self._timer_numbers = count()
+        self._timer_count = 0
+        """The number of timers set so far: of two with the same time the earlier one fires first."""
         self._turns = 0
         """Turns of the loop since the virtual time last advanced."""
 
@@ -124,15 +105,19 @@ class VirtualLoop(base_events.BaseEventLoop):
     def call_soon(
         self, callback: Callable[[*_Arguments], object], *args: *_Arguments, context: Context | None = None
     ) -> VirtualHandle:
-        handle = VirtualHandle(self._now_s, callback, args, self, context)
+        handle = VirtualHandle(self._now_s, callback, args, context)
         self._ready.append(handle)
         return handle
 
     def call_at(
         self, when: float, callback: Callable[[*_Arguments], object], *args: *_Arguments, context: Context | None = None
     ) -> VirtualHandle:
-        timer = VirtualHandle(when, callback, args, self, context)
-        heappush(self._timers, (when, next(self._timer_numbers), timer))
+        timer = VirtualHandle(when, callback, args, context)
+        self._timer_count = number = self._timer_count + 1
+        heappush(self._timers, (when, number, timer))
+        if number % TIMERS_PER_SWEEP == 0:
+            self._timers[:] = [each for each in self._timers if not each[2]._is_cancelled]
+            heapify(self._timers)
         return timer
 
     def call_later(
@@ -148,18 +133,35 @@ class VirtualLoop(base_events.BaseEventLoop):
         raise RuntimeError("a thread would race the virtual clock; run it inline")
 
     def _run_once(self) -> None:
-        """Run what is ready; if nothing is, advance the clock to the next timer first."""
+        """Run what is ready; if nothing is, advance the clock to the next timer first. It goes on until the loop is to
+        stop: run_forever, which calls it once for each turn elsewhere, then looks whether it is."""
         ready = self._ready
-        if not ready:
-            self._fire_timers()
-        self._turns += 1
-        if self._turns > MAX_TURNS_PER_INSTANT:
-            self._turns = 0
-            raise LoopLivelock(f"at {self._now_s} s of the run, after {MAX_TURNS_PER_INSTANT:,} turns of its loop")
-        if self._callbacks_left is not None:
-            self._count_down(len(ready))
-        for _ in range(len(ready)):
-            ready.popleft().run()
+        while True:
+            if not ready:
+                self._fire_timers()
+            self._turns += 1
+            if self._turns > MAX_TURNS_PER_INSTANT:
+                self._turns = 0
+                raise LoopLivelock(f"at {self._now_s} s of the run, after {MAX_TURNS_PER_INSTANT:,} turns of its loop")
+            if self._callbacks_left is not None:
+                self._count_down(len(ready))
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                call = handle._call
+                if call is None:
+                    continue
+                try:
+                    if handle._call_context is None:
+                        call(*handle._call_args)
+                    else:
+                        handle._call_context.run(call, *handle._call_args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001  # reported by the handler
+                    message = f"Exception in callback {call!r}"
+                    self.call_exception_handler({"message": message, "exception": error, "handle": handle})
+            if self._stopping:
+                return
 
     def _count_down(self, callbacks: int) -> None:
         assert self._callbacks_left is not None
@@ -170,7 +172,7 @@ class VirtualLoop(base_events.BaseEventLoop):
 
     def _fire_timers(self) -> None:
         timers, ready = self._timers, self._ready
-        while timers and timers[0][2].cancelled():
+        while timers and timers[0][2]._is_cancelled:
             heappop(timers)
         if not timers:
             raise LoopDeadlock("every task waits, and no timer is set")

@@ -75,7 +75,8 @@ class World:
         self.is_over = False
         self._observer = observer
         settings = CoordinatorSettings.from_texts({name: str(value) for name, value in plan.settings.items()})
-        self.checker = Checker(settings, lambda: self.now_ms) if check_invariants else None
+        loop_s = self.loop.time
+        self.checker = Checker(settings, lambda: round(loop_s() * 1000)) if check_invariants else None
         open_store = open_store or MemoryStore().open
         self.disk = SimulatedDisk(
             open_store,

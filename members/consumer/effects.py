@@ -1,9 +1,10 @@
 """What `ConsumerMachine.receive` returns: requests, changes of the member, a poll() error and a deadline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
@@ -47,9 +48,10 @@ class RequestTarget(Enum):
     PARTITION_LEADER = "leader"
     """The leader of the partitions to fetch from or produce to."""
 
+    __hash__ = object.__hash__  # that of Enum is a function in Python, and each request looks its connection up
 
-@dataclass(frozen=True, slots=True)
-class OutgoingRequest:
+
+class OutgoingRequest(msgspec.Struct, frozen=True):
     """A request in the form of its newest version. The transport chooses the version to send (ApiVersions).
 
     `request_id` comes back in `ResponseReceived` or `RequestFailed`; `address` is None for any broker.
@@ -75,8 +77,7 @@ class ConsumerErrorKind(Enum):
     SETTINGS = "the broker is too old for these settings"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerError:
+class ConsumerError(msgspec.Struct, frozen=True):
     """What poll() or a commit throws in the Java client, as a value.
 
     `code` is Kafka's error code, None if the error did not come from a broker. A fatal error is thrown again by each
@@ -92,30 +93,26 @@ class ConsumerError:
         return self.text if self.code is None else f"{ErrorCode.name_of(self.code)}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsRevoked:
+class PartitionsRevoked(msgspec.Struct, frozen=True):
     """Partitions that the member gives up in a rebalance. The application could commit offsets of their records
     before."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAssigned:
+class PartitionsAssigned(msgspec.Struct, frozen=True):
     """Partitions that the member owns from now on and did not own before. Empty if a rebalance brought no new ones."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsLost:
+class PartitionsLost(msgspec.Struct, frozen=True):
     """Partitions that the member has lost: others may own them already, so no offsets can be committed for them."""
 
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffsetsFetched:
+class CommittedOffsetsFetched(msgspec.Struct, frozen=True):
     """The committed offsets of newly owned partitions.
 
     It is None for a partition without one, where `auto_offset_reset` decides.
@@ -124,8 +121,7 @@ class CommittedOffsetsFetched:
     offsets: Mapping[TopicPartition, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedGroup:
+class JoinedGroup(msgspec.Struct, frozen=True):
     """A JoinGroup has succeeded: the member is the leader or a follower of a new generation."""
 
     generation_id: int
@@ -134,8 +130,7 @@ class JoinedGroup:
     protocol_name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CommitCompleted:
+class CommitCompleted(msgspec.Struct, frozen=True):
     """A commit has succeeded, or has failed with an error.
 
     With `is_auto_commit` the consumer made it, not the application.
@@ -146,16 +141,14 @@ class CommitCompleted:
     is_auto_commit: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LeftGroup:
+class LeftGroup(msgspec.Struct, frozen=True):
     """The member has sent the request that leaves the group, for this reason. A static member of the classic protocol
     normally closes without that request."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerClosed:
+class ConsumerClosed(msgspec.Struct, frozen=True):
     """The consumer has closed. No further change follows."""
 
 
@@ -172,8 +165,7 @@ ConsumerChange: TypeAlias = (
 """Any change that a consumer reports in its effects."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerEffects:
+class ConsumerEffects(msgspec.Struct, frozen=True):
     """What follows from one input of a consumer.
 
     `poll_error` is what poll() throws now. With `disconnects_coordinator` the connection to the former coordinator has

@@ -1,8 +1,9 @@
 """The requests of a consumer that are in flight or about to be sent, and the coordinator that they go to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from regroup.members.consumer.effects import ConsumerError, NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.error_actions import Recovery, action_for
@@ -16,8 +17,7 @@ from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordi
 ResponseHandler: TypeAlias = Callable[[Message | RequestFailed], None]
 
 
-@dataclass(frozen=True, slots=True)
-class _InFlight:
+class _InFlight(msgspec.Struct, frozen=True):
     request: OutgoingRequest
     deadline_ms: int
     handler: ResponseHandler

@@ -9,8 +9,9 @@ from the application   Subscribe, Unsubscribe, Poll, PollReturned, RecordsConsum
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from regroup.assignors.interface import ClusterMetadata
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -34,16 +35,14 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseReceived:
+class ResponseReceived(msgspec.Struct, frozen=True):
     """The transport has received the response to the request with this id."""
 
     request_id: int
     response: Message
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFailed:
+class RequestFailed(msgspec.Struct, frozen=True):
     """The request with this id has no response: the connection was lost or too slow, or the broker is too old.
 
     `is_unsupported`: no version that the broker offers can carry the request.
@@ -54,21 +53,18 @@ class RequestFailed:
     is_unsupported: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataUpdated:
+class MetadataUpdated(msgspec.Struct, frozen=True):
     """Topics, partitions and racks that come from elsewhere than from a Metadata response."""
 
     cluster: ClusterMetadata
 
 
-@dataclass(frozen=True, slots=True)
-class TimePassed:
+class TimePassed(msgspec.Struct, frozen=True):
     """The `deadline_ms` of the last effects has been reached. If this input comes earlier than that, nothing
     happens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(msgspec.Struct, frozen=True):
     """Subscribe to these topics.
 
     With a pattern, subscribe to all topics whose whole name matches it; `topics` is ignored then.
@@ -78,30 +74,25 @@ class Subscribe:
     pattern: re.Pattern[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe:
+class Unsubscribe(msgspec.Struct, frozen=True):
     """Unsubscribe from all topics; a dynamic member leaves the group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(msgspec.Struct, frozen=True):
     """The application has called poll(). It stays inside until `PollReturned`, or an effect with a `poll_error`."""
 
 
-@dataclass(frozen=True, slots=True)
-class PollReturned:
+class PollReturned(msgspec.Struct, frozen=True):
     """The application's poll() has returned, and it processes its records. Only heartbeats are sent meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordsConsumed:
+class RecordsConsumed(msgspec.Struct, frozen=True):
     """The application has processed all records with lower offsets than these, by partition."""
 
     positions: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """Commit these offsets, or if None is given, all positions.
 
     With `is_sync` the commit is retried as commitSync() does it; otherwise it is sent as by commitAsync().
@@ -111,21 +102,18 @@ class Commit:
     is_sync: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerReturned:
+class ListenerReturned(msgspec.Struct, frozen=True):
     """The application's rebalance listener has returned, so that the rebalance goes on; see
     `ConsumerSettings.waits_for_listener`."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnforceRebalance:
+class EnforceRebalance(msgspec.Struct, frozen=True):
     """The application has called enforceRebalance(): the member rejoins (KIP-568)."""
 
     reason: str = "rebalance enforced by user"
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(msgspec.Struct, frozen=True):
     """Close the consumer: commit, give up all partitions, and leave the group.
 
     If `leaves_group` is None, a dynamic member leaves and a static one does not (KIP-345); True or False decide it for

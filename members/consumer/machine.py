@@ -88,6 +88,7 @@ class ConsumerMachine:
         self._offsets = offsets
         self._heartbeats = heartbeats
         self._rebalance = ConsumerRebalance(settings, offered, in_flight, membership, metadata, offsets, changes, join)
+        self._parts_with_errors = (heartbeats, in_flight, join, offsets)
         self._is_polling = False
         self._poll_error: ConsumerError | None = None
         self._closing: _Closing | None = None
@@ -215,7 +216,7 @@ class ConsumerMachine:
 
     def _raise_pending_error(self) -> bool:
         """End the present poll with one pending error, if there is one. Returns whether there was one."""
-        for part in (self._heartbeats, self._in_flight, self._rebalance.group_join, self._offsets):
+        for part in self._parts_with_errors:
             if part.pending_error is not None:
                 self._poll_error, part.pending_error = part.pending_error, None
                 self._is_polling = False

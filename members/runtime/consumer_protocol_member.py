@@ -16,7 +16,13 @@ from regroup.members.faults import MemberFault, MemberFaultKind, MemberMilestone
 from regroup.members.runtime.application import MemberView, SimulatedApplication
 from regroup.members.runtime.consumer_protocol_process import ConsumerProtocolProcess, ProcessParts
 from regroup.members.runtime.fault_injection import FaultInjector
-from regroup.members.runtime.member import MAX_CLOSE_TIMEOUT_MS, PROCESS_EXITS, MemberObserver, NoteObserver
+from regroup.members.runtime.member import (
+    MAX_CLOSE_TIMEOUT_MS,
+    PROCESS_EXITS,
+    STOPPED_CONDITIONS,
+    MemberObserver,
+    NoteObserver,
+)
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, RequestRefused
 from regroup.members.runtime.timers import MemberTimers
 from regroup.members.runtime.workload import RecordLedger, Workload
@@ -68,7 +74,7 @@ class ConsumerProtocolMember:
         self._topics, self._pattern = () if pattern else subscription.topics, pattern
         self._note, self._on_process_exit = partial(on_note, name), on_process_exit
         self._draw_member_id = draw_member_id
-        self._timers = MemberTimers(lambda: self.is_stopped)
+        self._timers = MemberTimers(lambda: self._condition in STOPPED_CONDITIONS)
         self._injector = FaultInjector(
             faults, self._timers, self.inject_fault, lambda fault: self._note(FaultBegan(fault))
         )
@@ -112,7 +118,7 @@ class ConsumerProtocolMember:
     @property
     def is_stopped(self) -> bool:
         """Whether the member has left, crashed, or ended because of a refused heartbeat."""
-        return self._condition in ("crashed", "left", "failed")
+        return self._condition in STOPPED_CONDITIONS
 
     @property
     def view(self) -> MemberView:

@@ -1,8 +1,9 @@
 """Injects the faults of a running member: when they start, and what they do to its assignors and its SyncGroup."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from regroup.assignors.interface import Assignor
 from regroup.members.consumer.effects import OutgoingRequest

@@ -30,6 +30,8 @@ from regroup.members.transports.base import MemberTransport
 __all__ = ["MemberObserver", "SimulatedMember"]
 
 MAX_CLOSE_TIMEOUT_MS: Final = 5_000
+STOPPED_CONDITIONS: Final = ("crashed", "left", "failed")
+"""The conditions of a member that does nothing any more."""
 PROCESS_EXITS: Final = (MemberFaultKind.CRASH, MemberFaultKind.RESTART, MemberFaultKind.RESTART_AS_STRANGER)
 
 MemberObserver: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
@@ -66,7 +68,7 @@ class SimulatedMember:
         self._subscription = subscription
         self._on_process_exit = on_process_exit
         self._note = partial(on_note, name)
-        self._timers = MemberTimers(lambda: self.is_stopped)
+        self._timers = MemberTimers(lambda: self._condition in STOPPED_CONDITIONS)
         self._injector = FaultInjector(
             faults, self._timers, self.inject_fault, lambda fault: self._note(FaultBegan(fault))
         )
@@ -120,7 +122,7 @@ class SimulatedMember:
     @property
     def is_stopped(self) -> bool:
         """Whether the member has left, crashed, or got a fatal error."""
-        return self._condition in ("crashed", "left", "failed")
+        return self._condition in STOPPED_CONDITIONS
 
     @property
     def is_zombie(self) -> bool:

@@ -65,6 +65,10 @@ In later ones topics have ids in place of names, or a broker may send its client
 (Metadata, KIP-1102).
 """
 
+_MOVED_REQUESTS: Final = frozenset({FindCoordinatorRequest, LeaveGroupRequest, OffsetFetchRequest, MetadataRequest})
+_MOVED_RESPONSES: Final = frozenset({FindCoordinatorResponse, OffsetFetchResponse})
+"""The messages of which older versions have fields in other places."""
+
 _PARTITION_CODES: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -77,6 +81,8 @@ def choose_version(message: Message, offered: Versions) -> int | None:
 
 def to_version(message: Message, version: int) -> Message:
     """The request with its fields moved to where this version has them."""
+    if type(message) not in _MOVED_REQUESTS:
+        return message
     match message:
         case FindCoordinatorRequest():
             return replace(message, coordinator_keys=[]) if version < 4 else replace(message, key="")
@@ -93,6 +99,8 @@ def to_version(message: Message, version: int) -> Message:
 
 def from_version(request: Message, response: Message, version: int) -> Message:
     """The response with its fields moved to where the newest version has them."""
+    if type(response) not in _MOVED_RESPONSES:
+        return response
     match response:
         case FindCoordinatorResponse() if version < 4 and isinstance(request, FindCoordinatorRequest):
             found = Coordinator(

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import cycle
 from typing import Any, Final, TypeAlias, cast
 
@@ -25,13 +26,21 @@ from regroup.protocol.fields import NEWEST, Versions
 from regroup.protocol.frames import FrameReader, encode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
-from regroup.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
+from regroup.protocol.messages.cluster import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorResponse,
+    MetadataResponse,
+)
+from regroup.protocol.messages.group import HeartbeatResponse
 
 __all__ = ["parse_bootstrap", "ConnectionOpener", "TcpTransport"]
 
 SOFTWARE_NAME: Final = "regroup"
 SOFTWARE_VERSION: Final = "0.2.0"
 CONNECT_TIMEOUT_S: Final = 10.0
+REPEATED_RESPONSES: Final = frozenset({MetadataResponse, FindCoordinatorResponse, HeartbeatResponse})
+"""The responses that are mostly the same for all members of a group, and for a member again and again."""
 RECONNECT_BACKOFF_S: Final = 0.05
 RECONNECT_BACKOFF_MAX_S: Final = 1.0
 API_VERSIONS_VERSION: Final = 3
@@ -83,8 +92,10 @@ class _Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._frames = FrameReader()
         self._transport: asyncio.Transport | None = None
-        self._versions: dict[int, Versions] | None = None
+        self._versions: Mapping[int, Versions] | None = None
         """The versions of each API that the broker offers; None until its ApiVersions response has arrived."""
+        self._chosen_versions: dict[int, int] = {}
+        """The version of each API that was requested on this connection."""
         self._correlation_id = 0
         self._api_versions_version = API_VERSIONS_VERSION
         self._queue: list[_PendingRequest] = []
@@ -122,11 +133,14 @@ class _Connection(asyncio.Protocol):
             self._queue.append(pending)
             return
         message = pending.request.message
-        version = choose_version(message, self._versions.get(message.api_key, Versions(0, -1)))
+        version = self._chosen_versions.get(message.api_key)
+        if version is None:
+            version = choose_version(message, self._versions.get(message.api_key, Versions(0, -1)))
         if version is None:
             api = type(message).__name__.removesuffix("Request")
             pending.fail(f"the broker offers no known version of {api}", is_unsupported=True)
             return
+        self._chosen_versions[message.api_key] = version
         pending.sent_message, pending.version = to_version(message, version), version
         self._correlation_id += 1
         header = RequestHeader(message.api_key, version, self._correlation_id, self._client_id)
@@ -172,15 +186,15 @@ class _Connection(asyncio.Protocol):
         if int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION and self._api_versions_version:
             self._request_versions(0)
             return
-        response = decode(ApiVersionsResponse, self._api_versions_version, frame[4:])
-        if response.error_code:
-            raise Malformed(f"ApiVersions was refused: {ErrorCode.name_of(response.error_code)}")
-        self._versions = {
-            each.api_key: Versions(
-                each.min_version, min(each.max_version, self._max_versions.get(each.api_key, NEWEST))
-            )
-            for each in response.api_keys
-        }
+        offered = _offered_versions(self._api_versions_version, frame[4:])
+        self._versions = (
+            offered
+            if not self._max_versions
+            else {
+                key: Versions(versions.first, min(versions.last, self._max_versions.get(key, NEWEST)))
+                for key, versions in offered.items()
+            }
+        )
         queue, self._queue = self._queue, []
         for pending in queue:
             self.send(pending)
@@ -199,6 +213,15 @@ class _Connection(asyncio.Protocol):
         pending.callback(ResponseReceived(pending.request.request_id, newest))
 
 
+@lru_cache(maxsize=8)
+def _offered_versions(version: int, body: bytes) -> Mapping[int, Versions]:
+    """The versions of each API in the body of an ApiVersions response, which a broker sends on every connection."""
+    response = decode(ApiVersionsResponse, version, body)
+    if response.error_code:
+        raise Malformed(f"ApiVersions was refused: {ErrorCode.name_of(response.error_code)}")
+    return {each.api_key: Versions(each.min_version, each.max_version) for each in response.api_keys}
+
+
 def _decode_response(request: Message, version: int, frame: bytes) -> Message:
     """Decode the body of a response.
 
@@ -211,7 +234,16 @@ def _decode_response(request: Message, version: int, frame: bytes) -> Message:
             position = skip_tagged_fields(frame, position)
         except (IndexError, ValueError) as error:
             raise Malformed(f"response header, tagged fields: {error}") from None
+    if api.response in REPEATED_RESPONSES:
+        return _decode_repeated(api.response, version, frame[position:])
     return codec(api.response, version).decode(frame, position)[0]
+
+
+@lru_cache(maxsize=64)
+def _decode_repeated(response: type[Message], version: int, body: bytes) -> Message:
+    """Decode the body of a response of which many members get the same bytes. All of them share the message, which is
+    immutable: the metadata of a thousand partitions is so decoded once, and not by each of a thousand members."""
+    return codec(response, version).decode(body, 0)[0]
 
 
 ConnectionOpener: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int], Awaitable[Any]]

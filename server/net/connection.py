@@ -369,9 +369,9 @@ class Connection(asyncio.Protocol):
 
     def _pause_or_resume_reading(self) -> None:
         """Stop reading bytes while enough requests are queued and none of them can be handled; resume otherwise."""
-        waiting = self._queued_bytes + self._frame_reader.buffered_bytes
         is_blocked = self._current is not None or len(self._pipeline) > 0 or not self._can_write
-        should_read = not (self._parse_error or (is_blocked and waiting >= limits.MAX_READ_AHEAD_BYTES))
+        waiting = self._queued_bytes + self._frame_reader.buffered_bytes if is_blocked else 0
+        should_read = not (self._parse_error or waiting >= limits.MAX_READ_AHEAD_BYTES)
         if should_read != self._is_reading and not self._is_closing:
             self._is_reading = should_read
             (self._transport.resume_reading if should_read else self._transport.pause_reading)()

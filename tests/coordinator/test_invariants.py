@@ -24,6 +24,7 @@ from regroup.coordinator.invariants import (
     invariant_sentence,
     violations_of_group,
     violations_of_step,
+    violations_since,
 )
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
@@ -81,6 +82,38 @@ def test_a_valid_group_breaks_no_invariant() -> None:
 def test_an_invalid_group_breaks_its_invariant(invariant: Callable[[Group], bool]) -> None:
     invalid = BROKEN[invariant](stable_group())
     assert invariant_sentence(invariant) in violations_of_group(invalid, BROKEN)
+
+
+@pytest.mark.parametrize("invariant", BROKEN, ids=lambda each: each.__name__)
+def test_a_group_that_was_sound_before_is_found_to_break_the_same_invariants(
+    invariant: Callable[[Group], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invariants, "MANY_MEMBERS", 0)  # small groups would be checked in full
+    sound = stable_group()
+    invalid = BROKEN[invariant](sound)
+    assert violations_since(sound, invalid) == violations_of_group(invalid)
+
+
+CHANGED_MEMBERS: dict[str, Callable[[Member], Member]] = {
+    "a held JoinGroup": lambda member: replace(member, awaiting=AwaitedResponse.JOIN),
+    "a held SyncGroup": lambda member: replace(member, awaiting=AwaitedResponse.SYNC),
+    "another assignment": lambda member: replace(member, assignment=b"other"),
+    "an instance id": lambda member: replace(member, profile=replace(member.profile, instance_id="i9")),
+    "no protocol": lambda member: replace(member, profile=replace(member.profile, supported_protocols=())),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_MEMBERS.values(), ids=CHANGED_MEMBERS)
+def test_one_changed_member_of_a_sound_group_is_found(
+    change: Callable[[Member], Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invariants, "MANY_MEMBERS", 0)
+    sound = stable_group()
+    for member in sound.members.values():
+        invalid = sound.with_member(change(member))
+        found = violations_since(sound, invalid)
+        assert found
+        assert found == violations_of_group(invalid)
 
 
 def test_every_invariant_of_groups_has_a_group_that_breaks_it() -> None:

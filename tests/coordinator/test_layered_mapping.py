@@ -11,8 +11,10 @@ from regroup.coordinator.group import CommittedOffset, Group, MemberProfile
 from regroup.coordinator.layered_mapping import (
     LAYERED_FROM,
     LayeredMapping,
+    added_keys,
     changed,
     keys_from_end,
+    keys_in_order,
     with_newer,
     without,
 )
@@ -50,6 +52,9 @@ def test_it_is_the_dict_with_the_same_entries(changes: list[tuple[dict[int, int]
             mapping, expected = without(mapping, key), {each: expected[each] for each in expected if each != key}
         differing = {key: value for key, value in expected.items() if former.get(key) is not value}
         assert changed(before, mapping) == differing
+        assert set(added_keys(before, mapping)) == expected.keys() - former.keys()
+        assert set(added_keys(mapping, before)) == former.keys() - expected.keys()
+        assert keys_in_order(mapping) == list(expected)
     assert isinstance(mapping, LayeredMapping)
     assert list(mapping.items()) == list(expected.items())
     assert list(keys_from_end(mapping)) == list(reversed(expected))

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias, get_args
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator import invariants
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import OFFSET_EVENTS, AnyEvent, AppendFailed, OffsetsCommitted
@@ -26,6 +28,7 @@ from regroup.coordinator.invariants import (
     an_empty_group_has_no_members,
     violations_of_group,
     violations_of_step,
+    violations_since,
 )
 from regroup.coordinator.serialization import (
     decode_event,
@@ -135,6 +138,21 @@ def test_the_invariants_hold_after_every_command_and_every_event(choices: Choice
         log_differs = group.pending_appends or has_failed_append
         assert violations_of_group(group, WITH_DELAYED_LOG if log_differs else WITH_COMMITTED_LOG) == []
         assert not (group.members and group.state in (GroupState.EMPTY, GroupState.DEAD))
+
+    run(choices, check)
+
+
+@for_every_sequence
+def test_changed_members_alone_show_the_violations_of_a_group_that_was_sound_before(choices: Choices) -> None:
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        after = decision.group
+        if violations_of_group(before):
+            return
+        with patch.object(invariants, "MANY_MEMBERS", 0):  # small groups would be checked in full
+            assert violations_since(before, after) == violations_of_group(after)
+            for member in before.members.values():  # as if the command had changed nothing in this member
+                undone = after.with_member(member)
+                assert violations_since(before, undone) == violations_of_group(undone)
 
     run(choices, check)
 

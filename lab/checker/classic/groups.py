@@ -1,13 +1,12 @@
 """All classic groups of a run, by the stored events: the violations of single events, and of the product's own fold.
 
 groups = ClassicGroups(settings)
-groups.on_stored(record, position)            # the violations of an event that is durable
+groups.on_stored(record, event)               # the violations of an event that is durable
 groups.differences("payments", folded)        # what the product's fold of the same events has otherwise
 """
 
-from regroup.coordinator.events import GenerationStarted
+from regroup.coordinator.events import Event, GenerationStarted
 from regroup.coordinator.group import Group
-from regroup.coordinator.serialization import decode_event
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.classic.events import event_violations
 from regroup.lab.checker.classic.stored_group import StoredClassicGroup
@@ -32,14 +31,14 @@ class ClassicGroups:
             group = self._groups[group_id] = StoredClassicGroup()
         return group
 
-    def on_stored(self, record: NewRecord, position: int) -> list[tuple[str, str]]:
-        """Check a stored event by Kafka's rules and apply it to its group.
+    def on_stored(self, record: NewRecord, event: Event) -> list[tuple[str, str]]:
+        """Check a stored event, that of the record, by Kafka's rules and apply it to its group.
 
         Returns the sentence of each violated rule with what was found.
         """
         if record.group is None:
             return []
-        group, event = self.group(record.group), decode_event(record.stored_at(position))
+        group = self.group(record.group)
         violations = list(event_violations(group, event, self._settings)) if not group.is_consumer else []
         if isinstance(event, GenerationStarted):
             joined = group.joined

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
+from regroup.coordinator.layered_mapping import added_keys
 from regroup.lab.checker.exchanges import ObservedExchange
 
 NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
@@ -48,10 +49,9 @@ class ClassicSessions:
             (before.members, after.members),
             (before.pending_join_members, after.pending_join_members),
         ):
-            if former is not present and former.keys() != present.keys():
-                for member_id in present.keys() - former.keys():
-                    self._appeared[after.group_id, member_id] = now_ms
-                    self._restarts.pop((after.group_id, member_id), None)
+            for member_id in added_keys(former, present):
+                self._appeared[after.group_id, member_id] = now_ms
+                self._restarts.pop((after.group_id, member_id), None)
 
     def restart_of(self, group_id: str, member_id: MemberId) -> Restart | None:
         """When the session of a member last started again; None if that is not known."""
@@ -90,7 +90,7 @@ def restarted_by(command: c.Command, before: Group, after: Group) -> Iterator[Me
         case c.Heartbeat() | c.OffsetCommit():
             if is_present(command, before) and _may_be_accepted(command, before):
                 yield command.member_id
-        case c.JoinGroup() | c.FailAppend() if after.static_members != before.static_members:
+        case c.JoinGroup() | c.FailAppend() if after.static_members is not before.static_members:
             for instance_id, member_id in after.static_members.items():
                 former_id = before.static_members.get(instance_id, member_id)
                 if former_id != member_id and not after.members[member_id].awaiting:

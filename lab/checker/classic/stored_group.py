@@ -10,18 +10,19 @@ state and the coordinator's own alike; it does not change this one, and `differe
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind, Member
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind
 from regroup.lab.checker.classic.stored_members import (
     LoggedGroup,
+    MemberComparison,
     StoredClassicMember,
     StoredJoinPhase,
     WrittenRecord,
-    log_differences,
     stored_member,
     with_protocols,
 )
@@ -50,7 +51,7 @@ class StoredClassicGroup:
     subscribed_topics: tuple[str, ...] | None = ()
     has_newcomers: bool = False
     """A member joined during the initial delay since it was last extended."""
-    unsynced: list[str] = field(default_factory=list)
+    unsynced: dict[str, None] = field(default_factory=dict)
     """Members of the generation that have not sent SyncGroup."""
     sync_deadline_ms: int = 0
     assignments: dict[str, bytes] | None = None
@@ -61,8 +62,7 @@ class StoredClassicGroup:
     removed_at_ms: int = -1
     """When a member or a pending id was last removed."""
     event_number: int = 0
-    _compared: dict[str, Member] = field(default_factory=dict)
-    """The members of `evolve` that were found to be the same, and have not changed here since."""
+    _comparison: MemberComparison = field(default_factory=MemberComparison)
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -112,8 +112,9 @@ class StoredClassicGroup:
         self.state, self.is_consumer, self.generation_id = GroupState.DEAD, False, 0
         self.protocol_type, self.protocol_name, self.leader_id = "", None, None
         self.members, self.pending_ids, self.phase, self.has_newcomers = {}, {}, None, False
-        self.unsynced, self.sync_deadline_ms, self.assignments, self.logged = [], 0, None, None
-        self.subscribed_topics, self._compared = (), {}
+        self.unsynced, self.sync_deadline_ms, self.assignments, self.logged = {}, 0, None, None
+        self.subscribed_topics = ()
+        self._comparison.begin_again()
         if not keeps_written:
             self.written = {}
 
@@ -190,7 +191,7 @@ class StoredClassicGroup:
             former, present = record.former, self.members.get(record.member_id)
             if record.generation_id == self.generation_id and former is not None and present is not None:
                 del self.members[record.member_id]
-                self._compared.pop(record.member_id, None)
+                self._touch(record.member_id)
                 self._touch(record.former_id)
                 self.members[record.former_id] = replace(
                     present,
@@ -204,7 +205,7 @@ class StoredClassicGroup:
     # -- members
 
     def _touch(self, member_id: str) -> None:
-        self._compared.pop(member_id, None)
+        self._comparison.touched.add(member_id)
 
     def _apply_to_members(self, event: Event) -> None:
         members = self.members
@@ -232,7 +233,7 @@ class StoredClassicGroup:
             case e.MemberLeft(member_id=member_id) | e.MemberRemoved(member_id=member_id):
                 del members[member_id]
                 self._touch(member_id)
-                self.unsynced = [each for each in self.unsynced if each != member_id]
+                self.unsynced.pop(member_id, None)
                 self.leader_id = None if self.leader_id == member_id else self.leader_id
                 self.removed_at_ms = event.at_ms
             case me.UpgradeRefused():
@@ -282,7 +283,7 @@ class StoredClassicGroup:
                         self._touch(each)
                 self.state = GroupState.PREPARING_REBALANCE
                 self.phase = StoredJoinPhase(event.deadline_ms, event.is_initial, event.delay_ms, event.remaining_ms)
-                self.unsynced, self.assignments = [], None
+                self.unsynced, self.assignments = {}, None
             case e.JoinPhaseExtended():
                 is_initial = self.phase is not None and self.phase.is_initial
                 self.phase = StoredJoinPhase(event.deadline_ms, is_initial, event.delay_ms, event.remaining_ms)
@@ -298,7 +299,7 @@ class StoredClassicGroup:
                 self.leader_id, self.phase, self.subscribed_topics = None, None, ()
                 self.logged = LoggedGroup(generation_id, self.protocol_type)
             case e.MemberSynced(member_id=member_id):
-                self.unsynced = [each for each in self.unsynced if each != member_id]
+                self.unsynced.pop(member_id, None)
                 if event.awaits_assignment:
                     self.members[member_id].awaiting = SYNC
                     self._touch(member_id)
@@ -324,11 +325,11 @@ class StoredClassicGroup:
     def _begin_generation(self, event: e.GenerationStarted) -> None:
         self.state, self.generation_id = GroupState.COMPLETING_REBALANCE, event.generation_id
         self.protocol_name, self.leader_id, self.phase = event.protocol_name, event.leader_id, None
-        self.unsynced, self.sync_deadline_ms = list(self.members), event.sync_deadline_ms
+        self.unsynced, self.sync_deadline_ms = dict.fromkeys(self.members), event.sync_deadline_ms
         self.subscribed_topics = event.subscribed_topics
         for member in self.members.values():
             member.is_new, member.awaiting = False, None
-        self._compared = {}
+        self._comparison.begin_again()
 
     # -- the comparison
 
@@ -339,42 +340,61 @@ class StoredClassicGroup:
             if self.is_consumer != (other.consumer is not None):
                 yield "the kind of the group"
             return
-        for name, here, there in self._fields(other):
-            if here != there:
-                yield name
+        fields, found = self._fields(), self._fields_of(other)
+        if fields != found:
+            yield from (name for name, here, there in zip(_FIELDS, fields, found, strict=True) if here != there)
         if (self.logged is None) != (other.group_metadata is None):
             yield "what the log holds"
         elif self.logged is not None and other.group_metadata is not None:
-            yield from log_differences(self.logged, other)
-        if list(self.members) != list(other.members):
-            yield "the members"
-            return
-        for each, found in other.members.items():
-            if self._compared.get(each) is not found:
-                if not self.members[each].is_same(found):
-                    yield f"member {each}"
-                self._compared[each] = found
+            yield from self._comparison.log_differences(self.logged, other.group_metadata)
+        yield from self._comparison.member_differences(self.members, other.members)
 
-    def _fields(self, other: Group) -> Iterator[tuple[str, object, object]]:
-        phase, found = self.phase, other.join_phase
-        yield "the state", self.state, other.state
-        yield "the generation", self.generation_id, other.generation_id
-        yield "the protocol", (self.protocol_type, self.protocol_name), (other.protocol_type, other.protocol_name)
-        yield "the leader", self.leader_id, other.leader_id
-        yield (
-            "the join phase",
+    def _fields(self) -> tuple[object, ...]:
+        """The values of `_FIELDS` here."""
+        phase = self.phase
+        return (
+            self.state,
+            self.generation_id,
+            (self.protocol_type, self.protocol_name),
+            self.leader_id,
             phase and (phase.deadline_ms, phase.is_initial, phase.delay_ms, phase.remaining_ms),
-            found and (found.deadline_ms, found.is_initial, found.delay_ms, found.remaining_ms),
-        )
-        yield "the newcomers of the initial delay", self.has_newcomers, other.new_member_added
-        yield "the members that have not sent SyncGroup", self.unsynced, list(other.pending_sync_members)
-        if self.unsynced:
-            yield "the deadline of the sync phase", self.sync_deadline_ms, other.sync_deadline_ms
-        yield (
-            "the pending member ids",
+            self.has_newcomers,
+            tuple(self.unsynced),
+            self.sync_deadline_ms if self.unsynced else None,
             self.pending_ids,
-            {each: (known.session_timeout_ms, known.added_at_ms) for each, known in other.pending_join_members.items()},
+            self.subscribed_topics,
+            self.assignments,
+            self.written.keys(),
         )
-        yield "the subscribed topics", self.subscribed_topics, other.subscribed_topics
-        yield "the assignments of the leader", self.assignments, other.uncommitted_assignments
-        yield "the records that are not committed", set(self.written), set(other.pending_appends)
+
+    def _fields_of(self, other: Group) -> tuple[object, ...]:
+        """The values of `_FIELDS` in the product's own fold."""
+        phase, pending = other.join_phase, other.pending_join_members
+        return (
+            other.state,
+            other.generation_id,
+            (other.protocol_type, other.protocol_name),
+            other.leader_id,
+            phase and (phase.deadline_ms, phase.is_initial, phase.delay_ms, phase.remaining_ms),
+            other.new_member_added,
+            other.pending_sync_members,
+            other.sync_deadline_ms if self.unsynced else None,
+            {each: (known.session_timeout_ms, known.added_at_ms) for each, known in pending.items()} if pending else {},
+            other.subscribed_topics,
+            other.uncommitted_assignments,
+            other.pending_appends.keys(),
+        )
+
+
+_FIELDS: Final = (
+    *("the state", "the generation", "the protocol", "the leader"),
+    "the join phase",
+    "the newcomers of the initial delay",
+    "the members that have not sent SyncGroup",
+    "the deadline of the sync phase",
+    "the pending member ids",
+    "the subscribed topics",
+    "the assignments of the leader",
+    "the records that are not committed",
+)
+"""What is compared of a group beside its offsets, its members and its log, in the order of a tuple of values."""

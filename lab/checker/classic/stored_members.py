@@ -1,9 +1,10 @@
 """The members, join phases and log records of the lab's own fold of classic groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from regroup.coordinator.group import AwaitedResponse, Group, LogRecordKind, Member, MemberProfile
+from regroup.coordinator.group import AwaitedResponse, GroupMetadata, LogRecordKind, Member, MemberProfile
+from regroup.coordinator.layered_mapping import changed, keys_in_order
 
 
 @dataclass(slots=True)
@@ -102,9 +103,7 @@ def with_protocols(profile: MemberProfile, protocols: tuple[object, ...]) -> Mem
     )
 
 
-def log_differences(logged: LoggedGroup, other: Group) -> Iterable[str]:
-    found = other.group_metadata
-    assert found is not None
+def log_differences(logged: LoggedGroup, found: GroupMetadata) -> Iterable[str]:
     own = (logged.generation_id, logged.protocol_type, logged.protocol_name, logged.leader_id)
     if own != (found.generation_id, found.protocol_type, found.protocol_name, found.leader_id):
         yield "what the log holds of the generation"
@@ -115,3 +114,40 @@ def log_differences(logged: LoggedGroup, other: Group) -> Iterable[str]:
     yield from (
         f"member {each} in the log" for each, known in logged.members.items() if not known.is_same(members[each])
     )
+
+
+@dataclass(slots=True)
+class MemberComparison:
+    """Compares the members of the lab's fold with those of the product's: after an event of a group of thousands only
+    those that have changed on either side since the last time."""
+
+    touched: set[str] = field(default_factory=set)
+    """Members that have changed in the lab's fold since the last comparison."""
+    _compared: Mapping[str, Member] = field(default_factory=dict)
+    """The product's members when they were last compared; empty if all have to be compared again."""
+    _compared_log: tuple[LoggedGroup, GroupMetadata] | None = None
+    """What the log holds, in both folds, if it was found to be the same."""
+
+    def begin_again(self) -> None:
+        """Compare all members the next time."""
+        self._compared = {}
+
+    def member_differences(self, members: dict[str, StoredClassicMember], found: Mapping[str, Member]) -> Iterator[str]:
+        """Describe the members that the product has otherwise."""
+        if list(members) != keys_in_order(found):
+            yield "the members"
+            return
+        to_compare = {*self.touched, *changed(self._compared, found)}
+        self.touched, self._compared = set(), found
+        differing = {each for each in to_compare if each in found and not members[each].is_same(found[each])}
+        if differing:
+            yield from (f"member {each}" for each in found if each in differing)
+
+    def log_differences(self, logged: LoggedGroup, found: GroupMetadata) -> Iterator[str]:
+        """Describe what the log holds otherwise. Both folds make a new value for each record, and never change one."""
+        known = self._compared_log
+        if known is not None and known[0] is logged and known[1] is found:
+            return
+        differences = list(log_differences(logged, found))
+        self._compared_log = None if differences else (logged, found)
+        yield from differences

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from regroup.coordinator import events as e
 from regroup.coordinator.events import Event
@@ -11,6 +11,20 @@ from regroup.coordinator.group import CommittedOffset, Group, OffsetsByPartition
 TopicIndex: TypeAlias = tuple[str, int]
 WrittenOffsets: TypeAlias = dict[TopicIndex, tuple[CommittedOffset, int]]
 """Offsets by topic and partition, each with the number of the event that wrote it."""
+_CHANGING_EVENTS: Final = frozenset(
+    {
+        e.OffsetsCommitted,
+        e.OffsetsWritten,
+        e.AppendCommitted,
+        e.AppendFailed,
+        e.TransactionalOffsetsWritten,
+        e.TransactionEnded,
+        e.OffsetsDeleted,
+        e.GroupDeleted,
+        e.GroupCreated,
+        e.CoordinatorLoaded,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -34,6 +48,8 @@ class StoredOffsets:
 
     def apply(self, event: Event, event_number: int) -> None:
         """Apply one stored event; events about anything but offsets change nothing."""
+        if type(event) not in _CHANGING_EVENTS:
+            return
         match event:
             case e.OffsetsCommitted(offsets=offsets):
                 self._commit(_flat(offsets, event_number))
@@ -55,8 +71,6 @@ class StoredOffsets:
                 self.clear()
             case e.CoordinatorLoaded():
                 self.appends = {}
-            case _:
-                return
         self._has_changed = True
 
     def clear(self) -> None:

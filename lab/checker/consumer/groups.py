@@ -1,7 +1,7 @@
 """What is known of groups of the consumer protocol: from the responses to their members, and from what the store holds.
 
     groups = ConsumerGroups()
-    groups.on_stored(record, position)           # an event of the group is durable
+    groups.on_stored(record, event)              # an event of the group is durable
     groups.proceed(group_id, event_number)       # take account of the events up to the one on which a response rests
     groups.on_heartbeat(command, response)       # a response leaves
 
@@ -27,7 +27,7 @@ from regroup.coordinator.events import (
     MemberRemoved,
     StaticMemberReplaced,
 )
-from regroup.coordinator.serialization import EVENT_TYPE_NAMES, decode_event
+from regroup.coordinator.serialization import EVENT_TYPE_NAMES
 from regroup.coordinator.topics import NO_TOPICS, TopicsImage
 from regroup.lab.checker.consumer.steps import step_violations
 from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
@@ -117,11 +117,10 @@ class ConsumerGroups:
     def group_ids(self) -> tuple[str, ...]:
         return tuple(self._groups)
 
-    def on_stored(self, record: NewRecord, position: int) -> None:
+    def on_stored(self, record: NewRecord, event: Event) -> None:
         """Queue a stored event of a group. `begin` and `proceed` apply it when a response that depends on it is
         checked."""
         if record.group is not None and record.type in RELEVANT_TYPES:
-            event = decode_event(record.stored_at(position))
             self.group(record.group).queue.append((record.event_number, event))
 
     def begin(self, group_id: str, event_number: int, member_id: str) -> list[tuple[str, str]]:

@@ -1,10 +1,14 @@
 """The lab's own fold of classic groups gives what `evolve` gives, and finds where that is wrong."""
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.evolve import evolve
+from regroup.coordinator.group import Group
 from regroup.lab.checker.classic.stored_group import StoredClassicGroup
 from regroup.lab.planted_bugs import folding
 from regroup.lab.planted_bugs.bug import PlantedBug
@@ -115,3 +119,30 @@ def test_a_load_forgets_pending_member_ids() -> None:
     harness.client("anna").send_join()
     harness.handle(c.LoadGroup(group_id=harness.group.group_id, at_ms=harness.now_ms))
     assert differences(harness) == []
+
+
+def test_a_member_that_the_product_folds_otherwise_is_found_after_earlier_comparisons() -> None:
+    harness = static_members_restart()
+    group = StoredClassicGroup()
+    folded = Group(group_id=harness.group.group_id)
+    for number, event in enumerate(harness.events, 1):
+        group.apply(event, number)
+        folded = evolve(folded, event)
+        assert list(group.differences(folded)) == []
+        for member in folded.members.values():
+            wrong = folded.with_member(replace(member, assignment=b"another"))
+            assert list(deepcopy(group).differences(wrong)) == [f"member {member.member_id}"]
+
+
+def test_what_the_log_holds_is_found_otherwise_after_earlier_comparisons() -> None:
+    harness = dynamic_members_come_and_go()
+    group = StoredClassicGroup()
+    for number, event in enumerate(harness.events, 1):
+        group.apply(event, number)
+    metadata = harness.group.group_metadata
+    assert metadata is not None
+    assert list(group.differences(harness.group)) == []
+    wrong = replace(harness.group, group_metadata=replace(metadata, leader_id="nobody"))
+    for _ in range(2):
+        assert list(group.differences(wrong)) == ["what the log holds of the generation"]
+    assert list(group.differences(harness.group)) == []
