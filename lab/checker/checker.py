@@ -31,7 +31,9 @@ from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
+from regroup.lab.checker.offset_expiry import OFFSETS_EXPIRE
 from regroup.lab.checker.open_requests import OpenRequests
+from regroup.lab.checker.prepared_transactions import PreparedTransactions
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
     ConsumerChange,
@@ -109,6 +111,7 @@ class Checker:
         self.fenced = FencedMembers()
         self.transactions = TransactionLedger()
         self.positions = ReadPositions()
+        self._prepared = PreparedTransactions()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
@@ -196,6 +199,8 @@ class Checker:
         if exchange.before.generation_id != exchange.after.generation_id and type(exchange.command) is not c.LoadGroup:
             self._check(invariants.no_deadline_is_missed, exchange)  # sessions that the generation is to start again
         self.state.timeouts.on_command(exchange, now_ms)
+        for detail in self.state.expiry.on_command(exchange, now_ms):
+            self._report_exchange(OFFSETS_EXPIRE, detail, exchange)
         if isinstance(exchange.command, c.DeadlinePassed):
             for invariant in invariants.DEADLINE_INVARIANTS:
                 self._check(invariant, exchange)
@@ -271,6 +276,7 @@ class Checker:
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
         self._crashed[id(coordinator)] = coordinator
+        self._prepared.on_disturbance(self._now_ms())
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
         )
@@ -298,6 +304,8 @@ class Checker:
             event = records[index].type if 0 <= index < len(records) else "the last event"
             self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
         for position, record in enumerate(records, last_position - len(records) + 1):
+            for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
+                self._report(sentence, detail, position)
             self.state.consumer_groups.on_stored(record, position)
             for sentence, detail in self.state.classic_groups.on_stored(record, position):
                 self._report(sentence, f"group {record.group}: {detail}", position)
@@ -307,6 +315,8 @@ class Checker:
                 self._rebalances += 1
             elif record.type == "member-removed":
                 self._removals += 1
+            elif record.type == "coordinator-loaded" and record.group is not None:
+                self.state.expiry.on_loaded(record.group, self._now_ms())
             elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
                 self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
@@ -432,13 +442,16 @@ class Checker:
             if coordinator.is_ready and id(coordinator) not in self._crashed:
                 for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
                     self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+                for detail in self.state.expiry.overdue(coordinator.group(group_id), self._now_ms()):
+                    self._report(OFFSETS_EXPIRE, detail)
         for group_id in self.state.consumer_groups.group_ids:
             self._report_steps(self.state.consumer_groups.proceed(group_id))
             self._compare_folds(group_id, shadow.group(group_id).event_number)
         for group_id in shadow.differing_groups(records) if records is not None else ():
             self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
-        for sentence, detail in (*self.transactions.violations, *self.transactions.still_open(shadow.groups)):
-            self._report(sentence, detail)
+        self._report_steps(self.transactions.violations)
+        self._report_steps(self.transactions.still_open(shadow.groups))
+        self._report_steps(self._prepared.unfinished(self._now_ms()))
         skipped = 0
         for group_id, ledger in self.members.ledgers.items():
             committed_offsets = shadow.group(group_id).committed_offsets

@@ -17,6 +17,7 @@ from regroup.lab.planted_bugs import (
     sessions,
     staying,
     syncing,
+    transactions,
 )
 from regroup.lab.planted_bugs.bug import PlantedBug
 
@@ -34,7 +35,8 @@ CONSUMER_PROTOCOL_BUGS: Final = bugs_in(consumer_groups, consumer_group_offsets,
 """The bugs of groups and members of the consumer protocol (KIP-848)."""
 
 BUGS: Final = (
-    bugs_in(*(joining, phases, syncing, staying, sessions, durability, folding, members)) | CONSUMER_PROTOCOL_BUGS
+    bugs_in(*(joining, phases, syncing, staying, sessions, durability, folding, transactions, members))
+    | CONSUMER_PROTOCOL_BUGS
 )
 
 

@@ -1,8 +1,9 @@
 """Detection of planted bugs: after how many seeds the lab finds one, and how small a plan shows it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Final
 
 from msgspec.structs import replace
@@ -27,12 +28,17 @@ from regroup.lab.search.seed_run import Finding, fails_with, run_seed
 from regroup.lab.search.shrink import FailurePredicate, shrink
 from regroup.lab.search.swarm import TEN_MINUTES_MS, draw_plan
 from regroup.lab.search.swarm_protocols import CONSUMER_APIS
+from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death
 from regroup.lab.simulation.run import play
 from regroup.members.runtime.workload import Workload
 
 MAX_SEEDS: Final = 200
 MAX_SHRINK_RUNS: Final = 150
 _LONG_SESSIONS: Final = {"session_timeout_ms": 60_000, "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 10_000}
+_SHORT_RETENTION: Final[dict[str, str | int]] = {
+    "offsets.retention.minutes": 1,
+    "offsets.retention.check.interval.ms": 5_000,
+}
 _LIGHT_WORKLOAD: Final = Workload(records_per_s=0.5)
 
 
@@ -67,7 +73,8 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     third is long, and has no records, since those cost most. In every fifth, sessions are longer than rebalances, so
     that a group goes on without members that it still has; in half of these all members are static, and there are
     records to commit, and offsets expire. In every ninth all members are static, and a leader restarts; in another
-    ninth a new member waits for a member that does not poll.
+    ninth a new member waits for a member that does not poll. In every tenth all members leave for good, and their
+    offsets expire; in every eleventh the coordinator dies between the outcome of a transaction and its end.
     """
     is_long = seed % 3 == 0
     plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000)
@@ -81,8 +88,11 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     if seed % 10 == 5:
         members = {name: replace(each, instance_id=f"{name}-1") for name, each in members.items()}
         workload = _LIGHT_WORKLOAD
-        settings |= {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 5_000}
-    steps = [*plan.steps, *_steps_of_leaders(seed, next(iter(members)))]
+        settings |= _SHORT_RETENTION
+    if seed % 10 == 8:
+        members = {name: replace(each, instance_id=None) for name, each in members.items()}
+        workload, settings = _LIGHT_WORKLOAD, settings | _SHORT_RETENTION
+    steps = [*plan.steps, *_steps_of_leaders(seed, next(iter(members))), *_sequences(seed, list(members), plan.brokers)]
     if seed % 9 == 6:
         members = {name: replace(each, max_poll_interval_ms=600_000) for name, each in members.items()}
     if seed % 9 == 4:
@@ -108,6 +118,15 @@ def _steps_of_leaders(seed: int, first: str) -> list[PlannedStep]:
             _after("", 60_000, silent),
         ]
     return []
+
+
+def _sequences(seed: int, members: Sequence[str], brokers: int) -> list[PlannedStep]:
+    """Draw the sequences of some small plans: all members leave, or the coordinator dies at the end of a
+    transaction."""
+    steps = list(departure_of(members, 30_000)) if seed % 10 == 8 else []
+    if seed % 11 == 3:
+        steps += draw_coordinator_death(Random(f"{seed}/small plan/coordinator death"), members[0], brokers)
+    return steps
 
 
 def draw_small_consumer_plan(seed: int) -> SimulationPlan:

@@ -23,6 +23,7 @@ from regroup.lab.search.swarm_protocols import (
     draw_protocols,
     has_consumer_protocol,
 )
+from regroup.lab.search.swarm_sequences import draw_sequences
 from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,
     draw_members,
@@ -73,7 +74,8 @@ def draw_plan(
 ) -> SimulationPlan:
     """Draw the plan of a seed: `duration_ms` with faults of some of the kinds `faults`, then time to recover.
 
-    The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol.
+    The kinds are keys of `FAULT_KINDS`; all of them together bring sequences, too. `consumer_share` is the
+    share of plans with members of the consumer protocol.
     """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
@@ -95,6 +97,8 @@ def draw_plan(
     groups = list(dict.fromkeys(each.group for each in members.values()))
     draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis, groups)
     steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
+    if len(faults) == len(FAULT_KINDS):
+        steps += draw_sequences(random_stream, list(members), brokers, duration_ms)
     return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,

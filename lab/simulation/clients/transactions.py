@@ -23,6 +23,8 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 
+TRANSACTIONS_SUFFIX: Final = "-transactions"
+"""A transactional id is the name of a member, followed by this."""
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 OLD_VERSIONS: Final = {TxnOffsetCommitRequest.api_key: 4, EndTxnRequest.api_key: 4, InitProducerIdRequest.api_key: 4}
 """Versions before KIP-890: the producer adds the group to its transaction itself, and keeps its epoch."""
@@ -57,7 +59,7 @@ class MemberTransaction:
     ) -> None:
         self._step, self._positions, self._generation = step, positions, generation
         self._planned = world.plan.members[step.member]
-        self._transactional_id = f"{step.member}-transactions"
+        self._transactional_id = step.member + TRANSACTIONS_SUFFIX
         self._label = f"transaction {number}"
         self._client: LabClient = world.members.other_client(step.member, OLD_VERSIONS)
         self._ledger = world.checker.transactions if world.checker else None
