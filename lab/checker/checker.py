@@ -26,14 +26,15 @@ from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvarian
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
-from regroup.lab.checker.offset_expiry import OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
-from regroup.lab.checker.prepared_transactions import PreparedTransactions
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
     ConsumerChange,
@@ -112,6 +113,7 @@ class Checker:
         self.transactions = TransactionLedger()
         self.positions = ReadPositions()
         self._prepared = PreparedTransactions()
+        self.outputs = OutputLedger()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
@@ -221,8 +223,10 @@ class Checker:
         self._open_requests.on_group_change(exchange)
         for invariant in invariants.OFFSET_CHANGE_INVARIANTS:
             self._check(invariant, exchange)
-        if before.committed_offsets is not after.committed_offsets and not isinstance(exchange.command, c.OffsetCommit):
-            self.positions.on_other_change(group_id)
+        if before.committed_offsets is not after.committed_offsets:
+            if not isinstance(exchange.command, c.OffsetCommit):
+                self.positions.on_other_change(group_id)
+            self.outputs.on_offset_change(before, after)
         if isinstance(exchange.command, c.EndTransaction):
             self._check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
             for sentence, detail in self.transactions.violations_of(before, after):
@@ -306,6 +310,7 @@ class Checker:
         for position, record in enumerate(records, last_position - len(records) + 1):
             for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
                 self._report(sentence, detail, position)
+            self._report_members(self.outputs.on_stored(record))
             self.state.consumer_groups.on_stored(record, position)
             for sentence, detail in self.state.classic_groups.on_stored(record, position):
                 self._report(sentence, f"group {record.group}: {detail}", position)
@@ -364,14 +369,23 @@ class Checker:
         if name is None:
             return ledger
         return MemberLedger(
-            ledger, partial(self._on_record, name), lambda *started: self._on_start(name, group_id, *started)
+            ledger,
+            partial(self._on_record, name, group_id),
+            lambda *started: self._on_start(name, group_id, *started),
+            partial(self._on_skip, group_id),
         )
+
+    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
+        if violation := self.outputs.on_skip(group_id, partition, first, stop):
+            self._report_members([violation])
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
         if violation := self.positions.on_start(name, group_id, partition, offset):
             self._report_members([violation])
 
-    def _on_record(self, name: str, partition: TopicPartition, offset: int) -> None:
+    def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        if violation := self.outputs.on_record(group_id, partition, offset):
+            self._report_members([violation])
         if violation := self.positions.on_record(name, partition, offset):
             self._report_members([violation])
         self._report_members(self.members.on_record(name, partition))
@@ -456,6 +470,7 @@ class Checker:
         for group_id, ledger in self.members.ledgers.items():
             committed_offsets = shadow.group(group_id).committed_offsets
             self._report_members(self.members.skipped_records(group_id, committed_offsets))
+            self._report_members(self.outputs.without_output(group_id, committed_offsets))
             skipped += ledger.number_skipped(committed_offsets)
         return RunVerdict(tuple(self.violations), self._counts(), skipped, dict(self.members.unowned_partitions))
 

@@ -10,7 +10,7 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset, Group, GroupState
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.lab.checker.offset_expiry import retention_began_ms
+from regroup.lab.checker.offsets.expiry import retention_began_ms
 
 CHANGING_COMMANDS: Final = (
     *(c.OffsetCommit, c.EndTransaction, c.OffsetDelete, c.ExpireOffsets, c.DeleteTopicOffsets, c.DeleteGroup),

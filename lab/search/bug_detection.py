@@ -22,7 +22,7 @@ from regroup.lab.plan.steps import (
 )
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
-from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS
+from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS, TRANSACTION_BUGS
 from regroup.lab.search.hunt import hunt
 from regroup.lab.search.seed_run import Finding, fails_with, run_seed
 from regroup.lab.search.shrink import FailurePredicate, shrink
@@ -77,7 +77,7 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     offsets expire; in every eleventh the coordinator dies between the outcome of a transaction and its end.
     """
     is_long = seed % 3 == 0
-    plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000)
+    plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000, transform_share=0)
     members = {
         name: replace(each, faults=tuple(fault for fault in each.faults if not fault.startswith("assignor-")))
         for name, each in plan.members.items()
@@ -137,7 +137,14 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     In every sixth the only member becomes a zombie. In every fourth other one a member of the consumer protocol joins
     classic ones, and leaves them again.
     """
-    plan = draw_plan(seed, max_members=1 if seed % 6 == 5 else 4, duration_ms=120_000, consumer_share=1)
+    plan = draw_plan(
+        seed,
+        max_members=1 if seed % 6 == 5 else 4,
+        duration_ms=120_000,
+        consumer_share=1,
+        transform_share=0,
+        has_sequences=False,
+    )
     members, steps = dict(plan.members), list(plan.steps)
     first = next(iter(members))
     if seed % 3 == 0:
@@ -163,12 +170,29 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
 
 
+def draw_small_transform_plan(seed: int) -> SimulationPlan:
+    """Draw a plan for the detection of a bug of transactions: two minutes of faults, and members that write outputs.
+
+    At most three members write them. In every third plan the coordinator dies when a transaction has its outcome; in
+    another third one member is alone.
+    """
+    count = 1 if seed % 3 == 1 else 3
+    plan = draw_plan(
+        seed, max_members=count, duration_ms=120_000, consumer_share=0, transform_share=1, has_sequences=False
+    )
+    rng, first = Random(f"{seed}/small plan/coordinator death"), next(iter(plan.members))
+    death = list(draw_coordinator_death(rng, first, plan.brokers))[1:] if seed % 3 == 0 else []
+    return replace(plan, steps=(*plan.steps, *death))
+
+
 def _after(milestone: str, delay_ms: int, step: SimulationStep) -> PlannedStep:
     return PlannedStep(StepTrigger(milestone, delay_ms), step)
 
 
 def small_plans_for(bug: str) -> Callable[[int], SimulationPlan]:
     """The function that draws the plans in which this bug is hunted."""
+    if bug in TRANSACTION_BUGS:
+        return draw_small_transform_plan
     return draw_small_consumer_plan if bug in CONSUMER_PROTOCOL_BUGS else draw_small_plan
 
 

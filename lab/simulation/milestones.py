@@ -8,6 +8,7 @@ import msgspec
 from regroup.coordinator.events import MemberJoined, MemberRemoved
 from regroup.coordinator.group import Group, GroupState
 from regroup.lab.simulation.clients.transactions import TRANSACTIONS_SUFFIX
+from regroup.lab.simulation.clients.transforming import TRANSFORM_SUFFIX
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.effects import (
     ConsumerChange,
@@ -105,7 +106,7 @@ class Milestones:
         if record.type == "transaction-prepared":
             event = decode_cluster_event(record)
             assert isinstance(event, TransactionPrepared)
-            member = event.transactional_id.removesuffix(TRANSACTIONS_SUFFIX)
+            member = event.transactional_id.removesuffix(TRANSACTIONS_SUFFIX).removesuffix(TRANSFORM_SUFFIX)
             if member in self._world.plan.members:
                 self._reach(f"{member}'s transaction is prepared")
 

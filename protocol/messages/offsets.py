@@ -132,7 +132,7 @@ class OffsetFetchRequest(Message, api_key=9, versions="0-10", flexible="6+"):
     group_id: Annotated[Text, until(7)] = ""
     topics: Annotated[list[OffsetFetchRequestTopic] | None, until(7), nullable(2, 7)] = []
     groups: Annotated[list[OffsetFetchRequestGroup], since(8)] = []
-    require_stable: Annotated[Bool, since(7), ignorable] = False
+    require_stable: Annotated[Bool, since(7)] = False
 
 
 class OffsetFetchResponsePartition(Structure):

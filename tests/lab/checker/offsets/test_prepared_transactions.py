@@ -6,7 +6,7 @@ from regroup.coordinator.group import CommittedOffset
 from regroup.coordinator.serialization import Cause, encode_event
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.classic.groups import ClassicGroups
-from regroup.lab.checker.prepared_transactions import GRACE_MS, OUTCOME_IS_CARRIED_OUT, PreparedTransactions
+from regroup.lab.checker.offsets.prepared_transactions import GRACE_MS, OUTCOME_IS_CARRIED_OUT, PreparedTransactions
 from regroup.server.cluster.events import (
     ClusterEvent,
     ProducerInitialized,

@@ -10,7 +10,7 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset, Group, GroupState, PendingTransactionalOffset
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.lab.checker.offset_expiry import OffsetExpiry
+from regroup.lab.checker.offsets.expiry import OffsetExpiry
 
 MINUTE_MS = 60_000
 SETTINGS = CoordinatorSettings(offsets_retention_minutes=1, offsets_retention_check_interval_ms=5_000)
