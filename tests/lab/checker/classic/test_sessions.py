@@ -79,6 +79,7 @@ def test_a_generation_and_a_load_start_the_sessions_of_all_members() -> None:
     before = replace(STABLE, state=GroupState.PREPARING_REBALANCE)
     after = replace(SYNCING, generation_id=3)
     assert restarted(join(), before, after) == ["anna", "ben"]
+    assert restarted(join(), STABLE, replace(STABLE, generation_id=3)) == ["anna", "ben"]
     assert restarted(c.LoadGroup(group_id="lab", at_ms=0), STABLE) == ["anna", "ben"]
 
 
@@ -87,6 +88,7 @@ def test_an_answered_sync_starts_the_sessions_of_those_that_waited_and_of_the_on
     before = replace(group(ANNA, member("ben", awaiting=AwaitedResponse.SYNC), carla), state=SYNCING.state)
     sync = c.SyncGroup(**named())
     assert restarted(sync, before, group(ANNA, BEN, carla)) == ["anna", "ben"]
+    assert restarted(c.CompleteAppend(group_id="lab", at_ms=0, append_number=1), before, group(ANNA, BEN)) == ["ben"]
     assert restarted(sync, before, before) == [], "it is held"
     assert restarted(sync, STABLE) == [], "it is answered at once in Stable"
 
@@ -130,6 +132,14 @@ def test_a_new_member_is_overdue_after_five_minutes_even_if_its_join_is_held() -
     known = sessions((1_000, join(), group(), after))
     assert overdue(known, after, 1_000 + NEW_MEMBER_TIMEOUT_MS) == []
     assert overdue(known, after, 1_001 + NEW_MEMBER_TIMEOUT_MS) == ["the 300000 ms of carla began 300001 ms ago"]
+
+
+def test_a_load_in_the_moment_in_which_a_new_member_appears_leaves_it_its_five_minutes() -> None:
+    after = group(member("carla", is_new=True))
+    known = sessions((1_000, join(), group(), after), (1_000, c.LoadGroup(group_id="lab", at_ms=0), after, after))
+    assert overdue(known, after, 1_000 + NEW_MEMBER_TIMEOUT_MS) == []
+    known = sessions((1_000, join(), group(), after), (1_001, c.LoadGroup(group_id="lab", at_ms=0), after, after))
+    assert overdue(known, after, 11_002) == ["the 10000 ms of carla began 10001 ms ago"]
 
 
 def test_a_pending_member_id_is_overdue_after_the_session_timeout_that_it_has_named() -> None:

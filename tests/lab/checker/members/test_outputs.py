@@ -3,8 +3,10 @@
 import pytest
 
 from regroup.coordinator.group import CommittedOffset, Group
+from regroup.coordinator.serialization import Cause
 from regroup.lab.checker.members.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED, OutputLedger
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.cluster.events import ProducerInitialized, TransactionPrepared, encode_cluster_event
 
 ORDERS, TOTALS = TopicPartition("orders", 0), TopicPartition("totals", 0)
 OFFSETS = {"orders": {0: CommittedOffset(2)}}
@@ -78,8 +80,27 @@ def test_records_from_the_committed_offset_on_need_no_output_yet() -> None:
 
 def test_a_record_that_a_crash_has_lost_needs_no_output() -> None:
     outputs = ledger(committed=False)
-    assert outputs.on_skip("lab", ORDERS, 0, 2) is None
+    outputs.on_skip("lab", TOTALS, 0, 2)
+    outputs.on_skip("lab", ORDERS, 0, 1)
+    missing = [each.detail for each in outputs.without_output("lab", OFFSETS)]
+    assert missing == ["orders-0@1 is below the committed offset, and has no output"]
+    assert outputs.on_skip("lab", ORDERS, 1, 2) is None
     assert list(outputs.without_output("lab", OFFSETS)) == []
+
+
+def test_the_outcome_of_a_transaction_comes_from_the_store() -> None:
+    outputs = ledger()
+    events = (
+        ProducerInitialized(transactional_id="anna-transform", producer_id=7, epoch=0, timeout_ms=1_000),
+        TransactionPrepared(transactional_id="anna-transform", committed=True, epoch=0),
+    )
+    states = []
+    for number, event in enumerate(events, 1):
+        cause = Cause(internal="test")
+        record = encode_cluster_event(event, event_number=number, coordinator_epoch=1, at_ms=0, cause=cause)
+        assert list(outputs.on_stored(record)) == []
+        states.append(outputs.on_record("readers", TOTALS, 1) is None)
+    assert states == [False, True]
 
 
 def changed_by(metadata: str) -> OutputLedger:

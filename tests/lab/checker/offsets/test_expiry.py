@@ -7,7 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import CommittedOffset, Group, GroupState, PendingTransactionalOffset
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile, ResolvedRegex
+from regroup.coordinator.group import (
+    CommittedOffset,
+    Group,
+    GroupState,
+    LogRecordKind,
+    PendingAppend,
+    PendingTransactionalOffset,
+)
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.offsets.expiry import OffsetExpiry
@@ -75,8 +83,36 @@ def test_an_offset_that_is_held_may_stay(held: Group) -> None:
     assert looked(held, 10 * MINUTE_MS) == []
 
 
+def test_an_offset_is_held_while_the_log_has_a_newer_one_for_its_partition_and_no_other() -> None:
+    for index, is_held in ((0, True), (1, False)):
+        written = {"orders": {index: CommittedOffset(8)}}
+        append = PendingAppend(kind=LogRecordKind.OFFSETS, deadline_ms=0, offsets=written)
+        assert (looked(replace(EMPTY, pending_appends={2: append}), MINUTE_MS) == []) is is_held
+
+
 def test_an_offset_of_a_topic_without_subscribers_expires_in_stable() -> None:
     assert looked(replace(STABLE, subscribed_topics=("clicks",)), MINUTE_MS)
+
+
+def consumer_group(**profile: Any) -> Group:
+    """A group of the consumer protocol with one member, and the topics that match its pattern."""
+    member = ConsumerMember(member_id="anna", profile=ConsumerProfile(**profile))
+    regexes = {"cl.*": ResolvedRegex(("clicks",), 0)}
+    return replace(EMPTY, consumer=ConsumerGroup(members={"anna": member}, resolved_regexes=regexes))
+
+
+def test_members_of_the_consumer_protocol_hold_the_topics_that_they_name_or_match() -> None:
+    assert looked(consumer_group(subscribed_topics=("orders",)), 10 * MINUTE_MS) == []
+    clicks = {"clicks": {0: CommittedOffset(7, committed_at_ms=0)}}
+    matching = replace(consumer_group(subscribed_regex="cl.*"), committed_offsets=clicks)
+    assert looked(matching, 10 * MINUTE_MS) == []
+    assert looked(consumer_group(subscribed_regex="cl.*"), MINUTE_MS)
+
+
+def test_the_retention_of_a_group_of_the_consumer_protocol_counts_from_the_commit() -> None:
+    late = replace(consumer_group(), state_since_ms=10_000)
+    assert looked(late, MINUTE_MS - 1) == []
+    assert looked(late, MINUTE_MS)
 
 
 def heartbeat() -> c.Heartbeat:
