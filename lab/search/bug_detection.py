@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.lab.plan.plan import NO_WORKLOAD, PlannedStep, SimulationPlan
+from regroup.lab.plan.plan import NO_WORKLOAD, NetworkPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     BecomesZombie,
     Joins,
@@ -39,6 +39,7 @@ _SHORT_RETENTION: Final[dict[str, str | int]] = {
     "offsets.retention.minutes": 1,
     "offsets.retention.check.interval.ms": 5_000,
 }
+_RARE_HEARTBEATS: Final = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 9_000}
 _LIGHT_WORKLOAD: Final = Workload(records_per_s=0.5)
 
 
@@ -74,7 +75,8 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     that a group goes on without members that it still has; in half of these all members are static, and there are
     records to commit, and offsets expire. In every ninth all members are static, and a leader restarts; in another
     ninth a new member waits for a member that does not poll. In every tenth all members leave for good, and their
-    offsets expire; in every eleventh the coordinator dies between the outcome of a transaction and its end.
+    offsets expire; in every eleventh the coordinator dies between the outcome of a transaction and its end. In every
+    seventy-fifth the leader is slow to send SyncGroup, over a slow network.
     """
     is_long = seed % 3 == 0
     plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000, transform_share=0)
@@ -97,7 +99,19 @@ def draw_small_plan(seed: int) -> SimulationPlan:
         members = {name: replace(each, max_poll_interval_ms=600_000) for name, each in members.items()}
     if seed % 9 == 4:
         members = {name: replace(each, instance_id=f"{name}-1", client=_client(seed)) for name, each in members.items()}
-    return replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
+    plan = replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
+    return _with_slow_leader(plan) if seed % 75 == 72 else plan
+
+
+def _with_slow_leader(plan: SimulationPlan) -> SimulationPlan:
+    """Let the first member, which often leads, be slow to send SyncGroup, over a slow network.
+
+    The first heartbeat of another member then comes later than its session timeout after the end of the join phase.
+    """
+    members = {name: replace(each, faults=(), **_RARE_HEARTBEATS) for name, each in plan.members.items()}
+    first = next(iter(members))
+    members[first] = replace(members[first], faults=("slow-sync:5s",))
+    return replace(plan, members=members, network=NetworkPlan(latency_ms=600, jitter_ms=0))
 
 
 def _client(seed: int) -> str:
