@@ -78,8 +78,8 @@ def draw_plan(
     """Draw the plan of a seed: `duration_ms` with faults of some of the kinds `faults`, then time to recover.
 
     The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol,
-    `transform_share` of those with members that transform records. With `has_sequences`, and all kinds of faults, some
-    plans have sequences of steps, too.
+    `transform_share` of those with members that transform records, which have up to two readers beside `max_members`.
+    With `has_sequences` some plans have sequences of steps, too. Both need all kinds of faults.
     """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
@@ -101,7 +101,8 @@ def draw_plan(
     groups = list(dict.fromkeys(each.group for each in members.values()))
     draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis, groups)
     steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
-    if has_sequences and len(faults) == len(FAULT_KINDS):
+    has_all_faults = len(faults) == len(FAULT_KINDS)
+    if has_sequences and has_all_faults:
         steps += draw_sequences(random_stream, list(members), brokers, duration_ms)
     plan = SimulationPlan(
         title=f"Seed {seed}",
@@ -119,7 +120,7 @@ def draw_plan(
         faults_end_ms=duration_ms,
         recovery_timeout_ms=_recovery_timeout_ms(members),
     )
-    return with_transform(random_stream("transform"), plan, transform_share)
+    return with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
 
 
 def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[str]:
