@@ -74,7 +74,7 @@ def rebalance_in_transaction(member: str) -> list[PlannedStep]:
 
 def _transforming(planned: MemberPlan) -> MemberPlan:
     faults = tuple(each for each in planned.faults if not each.startswith("assignor-"))
-    return replace(planned, transforms_to=OUTPUT_TOPIC, group="lab", client="", faults=faults)
+    return replace(planned, transforms_to=OUTPUT_TOPIC, client="", faults=faults)
 
 
 def _reader(rng: Random) -> MemberPlan:

@@ -21,6 +21,8 @@ def test_a_plan_with_transforming_members_can_be_played_and_changes_offsets_in_t
         writers = [each for name, each in plan.members.items() if name not in readers]
         assert {each.transforms_to for each in writers} == {OUTPUT_TOPIC}
         assert plan.workload.records_per_s > 0
+        before = draw_plan(seed, consumer_share=0, transform_share=0).members.values()
+        assert [each.group for each in writers] == [each.group for each in before], "steps name these groups"
 
 
 def test_most_plans_stay_as_they_are() -> None:
