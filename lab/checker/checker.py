@@ -26,11 +26,14 @@ from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvarian
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
+from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
@@ -109,6 +112,8 @@ class Checker:
         self.fenced = FencedMembers()
         self.transactions = TransactionLedger()
         self.positions = ReadPositions()
+        self._prepared = PreparedTransactions()
+        self.outputs = OutputLedger()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
@@ -195,6 +200,8 @@ class Checker:
         if exchange.before.generation_id != exchange.after.generation_id and type(exchange.command) is not c.LoadGroup:
             self._check(invariants.no_deadline_is_missed, exchange)  # sessions that the generation is to start again
         self.state.timeouts.on_command(exchange, now_ms)
+        for detail in self.state.expiry.on_command(exchange, now_ms):
+            self._report_exchange(OFFSETS_EXPIRE, detail, exchange)
         if isinstance(exchange.command, c.DeadlinePassed):
             self._check_all(invariants.DEADLINE_INVARIANTS, exchange)
         if exchange.after is not exchange.before:
@@ -213,8 +220,10 @@ class Checker:
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
         self._check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
-        if before.committed_offsets is not after.committed_offsets and not isinstance(exchange.command, c.OffsetCommit):
-            self.positions.on_other_change(group_id)
+        if before.committed_offsets is not after.committed_offsets:
+            if not isinstance(exchange.command, c.OffsetCommit):
+                self.positions.on_other_change(group_id)
+            self.outputs.on_offset_change(before, after)
         if isinstance(exchange.command, c.EndTransaction):
             self._check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
             for sentence, detail in self.transactions.violations_of(before, after):
@@ -267,6 +276,7 @@ class Checker:
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
         self._crashed[id(coordinator)] = coordinator
+        self._prepared.on_disturbance(self._now_ms())
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
         )
@@ -296,6 +306,9 @@ class Checker:
         for position, (record, decoded) in enumerate(
             zip(records, shadow.events, strict=True), last_position - len(records) + 1
         ):
+            for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
+                self._report(sentence, detail, position)
+            self._report_members(self.outputs.on_stored(record))
             if record.group is None or decoded is None:
                 continue
             self.state.consumer_groups.on_stored(record, decoded)
@@ -307,6 +320,8 @@ class Checker:
                 self._rebalances += 1
             elif record.type == "member-removed":
                 self._removals += 1
+            elif record.type == "coordinator-loaded" and record.group is not None:
+                self.state.expiry.on_loaded(record.group, self._now_ms())
             elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
                 self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
@@ -354,14 +369,23 @@ class Checker:
         if name is None:
             return ledger
         return MemberLedger(
-            ledger, partial(self._on_record, name), lambda *started: self._on_start(name, group_id, *started)
+            ledger,
+            partial(self._on_record, name, group_id),
+            lambda *started: self._on_start(name, group_id, *started),
+            partial(self._on_skip, group_id),
         )
+
+    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
+        if violation := self.outputs.on_skip(group_id, partition, first, stop):
+            self._report_members([violation])
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
         if violation := self.positions.on_start(name, group_id, partition, offset):
             self._report_members([violation])
 
-    def _on_record(self, name: str, partition: TopicPartition, offset: int) -> None:
+    def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        if violation := self.outputs.on_record(group_id, partition, offset):
+            self._report_members([violation])
         if violation := self.positions.on_record(name, partition, offset):
             self._report_members([violation])
         self._report_members(self.members.on_record(name, partition))
@@ -432,17 +456,21 @@ class Checker:
             if coordinator.is_ready and id(coordinator) not in self._crashed:
                 for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
                     self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+                for detail in self.state.expiry.overdue(coordinator.group(group_id), self._now_ms()):
+                    self._report(OFFSETS_EXPIRE, detail)
         for group_id in self.state.consumer_groups.group_ids:
             self._report_steps(self.state.consumer_groups.proceed(group_id))
             self._compare_folds(group_id, shadow.group(group_id).event_number)
         for group_id in shadow.differing_groups(records) if records is not None else ():
             self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
-        for sentence, detail in (*self.transactions.violations, *self.transactions.still_open(shadow.groups)):
-            self._report(sentence, detail)
+        self._report_steps(self.transactions.violations)
+        self._report_steps(self.transactions.still_open(shadow.groups))
+        self._report_steps(self._prepared.unfinished(self._now_ms()))
         skipped = 0
         for group_id, ledger in self.members.ledgers.items():
             committed_offsets = shadow.group(group_id).committed_offsets
             self._report_members(self.members.skipped_records(group_id, committed_offsets))
+            self._report_members(self.outputs.without_output(group_id, committed_offsets))
             skipped += ledger.number_skipped(committed_offsets)
         return RunVerdict(tuple(self.violations), self._counts(), skipped, dict(self.members.unowned_partitions))
 

@@ -9,6 +9,7 @@ from regroup.lab.checker.acknowledgements import Acknowledgements
 from regroup.lab.checker.classic.groups import ClassicGroups
 from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.lab.checker.offsets.expiry import OffsetExpiry
 from regroup.lab.checker.shadow_state import ShadowState
 from regroup.lab.checker.timeouts import TimeoutChecker
 
@@ -29,9 +30,11 @@ class CheckerState:
     """Classic groups that changed, or tried to change, to the consumer protocol."""
     consumer_groups: ConsumerGroups = field(default_factory=ConsumerGroups)
     classic_groups: ClassicGroups = field(init=False)
+    expiry: OffsetExpiry = field(init=False)
 
     def __post_init__(self) -> None:
         self.classic_groups = ClassicGroups(self.settings)
+        self.expiry = OffsetExpiry(self.settings)
         self.timeouts = TimeoutChecker(self.settings.group_consumer_session_timeout_ms)
 
 

@@ -16,9 +16,12 @@ from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
 from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
+from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
+from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
 
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
@@ -40,7 +43,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             *_from_docstrings((*CONSUMER_INVARIANTS, *STEP_INVARIANTS, st.a_migration_keeps_acknowledged_offsets)),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
-        "Deadlines": _from_docstrings(c.DEADLINE_INVARIANTS),
+        "Deadlines": (*_from_docstrings(c.DEADLINE_INVARIANTS), (OFFSETS_EXPIRE, "")),
         "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
         "Groups": (
             *_from_docstrings([*GROUP_INVARIANTS, *steps]),
@@ -52,7 +55,9 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             ),
             (FULL_REPLAY, ""),
         ),
-        "Transactions": tuple((sentence, "") for sentence in TRANSACTION_SENTENCES),
+        "Transactions": tuple(
+            (sentence, "") for sentence in (*TRANSACTION_SENTENCES, OUTCOME_IS_CARRIED_OUT, *OUTPUT_SENTENCES)
+        ),
         "Members": tuple(
             (sentence, "")
             for sentence in (

@@ -10,6 +10,7 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset, Group, GroupState
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.lab.checker.offsets.expiry import retention_began_ms
 
 CHANGING_COMMANDS: Final = (
     *(c.OffsetCommit, c.EndTransaction, c.OffsetDelete, c.ExpireOffsets, c.DeleteTopicOffsets, c.DeleteGroup),
@@ -74,7 +75,10 @@ def a_transaction_ends_as_a_whole(state: CheckerState, exchange: ObservedExchang
 
 
 def offsets_expire_after_their_retention(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """An offset expires only after its retention, and not while a member subscribes to its topic."""
+    """An offset expires only after its retention, and not while a member subscribes to its topic.
+
+    In a classic group that had members and is Empty, the retention counts from when the group became Empty (KIP-211).
+    """
     if not isinstance(exchange.command, c.ExpireOffsets):
         return None
     before, at_ms = exchange.before, exchange.command.at_ms
@@ -82,8 +86,8 @@ def offsets_expire_after_their_retention(state: CheckerState, exchange: Observed
     for (topic, index), (former, _) in changed_offsets(before, exchange.after).items():
         if former is None or former.expires_at_ms is not None:
             continue
-        if at_ms - former.committed_at_ms < retention_ms:
-            return f"{topic}-{index} was committed {at_ms - former.committed_at_ms} ms ago"
+        if (kept_ms := at_ms - retention_began_ms(before, former)) < retention_ms:
+            return f"the retention of {topic}-{index} began {kept_ms} ms ago"
         topics = before.subscribed_topics
         if before.state is GroupState.STABLE and topics is not None and topic in topics:
             return f"members subscribe to {topic}"

@@ -51,6 +51,11 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Kafka's `request.timeout.ms`."""
     auto_commit_interval_ms: int = 5_000
     """Kafka's `auto.commit.interval.ms`."""
+    isolation_level: str = "read_uncommitted"
+    """Kafka's `isolation.level`: `read_uncommitted`, or `read_committed`."""
+    transforms_to: str = ""
+    """The topic to which it writes a record for each one that it has processed, in transactions with its offsets
+    (KIP-447). Without one it commits offsets alone."""
     client: str = ""
     """The release of Kafka's clients whose versions of requests it sends, for example `2.2`; the newest without one."""
     faults: tuple[str, ...] = ()

@@ -40,6 +40,7 @@ MILESTONE_MEANINGS: Final = {
     "{member} loses partitions": "The member learns that it is no member any more, and gives up everything.",
     "{member} sends {api}": "The member's next request of this type leaves.",
     "{member} receives the {api} response": "The response to a request of this type arrives at the member.",
+    "{member}'s transaction is prepared": "The outcome of its producer's transaction is stored; no group has ended it.",
     "{member} is removed": "The coordinator removes the member: a timeout expired, or another process replaced it.",
     "{member} has stopped": "The member has crashed or left.",
     **{f"the group is {state}": f"The group `lab` enters the state {state}." for state in _STATES},

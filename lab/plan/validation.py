@@ -37,6 +37,8 @@ from regroup.server.releases import release_named
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 PROTOCOLS: Final = (CLASSIC, CONSUMER)
+READ_COMMITTED: Final = "read_committed"
+ISOLATION_LEVELS: Final = ("read_uncommitted", READ_COMMITTED)
 CLASSIC_FAULTS: Final = tuple(kind for kind in MemberFaultKind if kind is not MemberFaultKind.SLOW_REVOKE)
 STEPS_OF_GROUPS: Final = (
     OffsetsAreDeleted,
@@ -115,6 +117,15 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield PlanProblem("protocol", f"unknown protocol: {planned.protocol!r}; write {' or '.join(PROTOCOLS)}")
     else:
         yield from _fault_problems(name, planned)
+    if planned.isolation_level not in ISOLATION_LEVELS:
+        yield PlanProblem(
+            "isolation level",
+            f"unknown isolation level: {planned.isolation_level!r}; write {' or '.join(ISOLATION_LEVELS)}",
+        )
+    elif planned.isolation_level != ISOLATION_LEVELS[0] and planned.client:
+        yield PlanProblem("isolation level", f"{name} reads committed records, which needs the newest client")
+    if planned.transforms_to:
+        yield from _transform_problems(name, planned, topics)
     for problem in _raised_by(name, consumer_settings, name, planned):
         yield problem._replace(text=_FIELD_IN_MS.sub(_as_option, problem.text))
 
@@ -135,6 +146,16 @@ def _fault_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
                 names = ", ".join(kind.value for kind in known)
                 text = f"{name} has the protocol {planned.protocol}, and its faults can be {names}; not {fault}"
                 yield PlanProblem(fault, text)
+
+
+def _transform_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> Iterator[PlanProblem]:
+    """Yield a problem if a member cannot write a record for each one that it has processed."""
+    yield from _unknown("topic", planned.transforms_to, topics)
+    if planned.protocol != CLASSIC or planned.client:
+        text = f"{name} transforms records, which needs protocol: {CLASSIC} and the newest client"
+        yield PlanProblem(planned.transforms_to, text)
+    elif planned.transforms_to in planned.topics:
+        yield PlanProblem(planned.transforms_to, f"{name} transforms records of {planned.transforms_to} to itself")
 
 
 def invalid_member_name(name: str) -> str:
@@ -163,6 +184,8 @@ def consumer_settings(name: str, planned: MemberPlan) -> ConsumerSettings:
         request_timeout_ms=planned.request_timeout_ms,
         auto_commit_interval_ms=planned.auto_commit_interval_ms,
         auto_offset_reset="earliest",
+        isolation_level="read_committed" if planned.isolation_level == READ_COMMITTED else "read_uncommitted",
+        enable_auto_commit=not planned.transforms_to,
     )
 
 

@@ -9,6 +9,7 @@ from regroup.coordinator.classic.offset_rules import ClassicOffsetRules
 from regroup.coordinator.events import GroupEmptied, JoinPhaseExtended, RebalanceStarted, TransactionEnded
 from regroup.coordinator.group import CommittedOffset, Group
 from regroup.coordinator.offsets import commits, evolve_offsets
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_evolver, planted_bug
 
 
@@ -75,3 +76,21 @@ def offsets_of_subscribed_topics_expire() -> BugContext:
         return offset.committed_at_ms if found is None else found
 
     return patch_attribute(ClassicOffsetRules, "retention_starts_ms", retention_starts_ms)
+
+
+@planted_bug
+def offsets_never_expire() -> BugContext:
+    """Offsets are kept for ever, however long their group has been Empty."""
+    return patch_attribute(commits, "is_expired", lambda decision, rules, topic, offset: False)
+
+
+@planted_bug
+def retention_is_checked_once() -> BugContext:
+    """A coordinator looks for expired offsets once after it has loaded its groups, and not again."""
+    right = GroupCoordinator._schedule_retention
+
+    def schedule(coordinator: GroupCoordinator) -> None:
+        if coordinator._retention_timer is None or coordinator._retention_timer.cancelled():
+            right(coordinator)
+
+    return patch_attribute(GroupCoordinator, "_schedule_retention", schedule)

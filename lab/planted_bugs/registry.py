@@ -17,6 +17,7 @@ from regroup.lab.planted_bugs import (
     sessions,
     staying,
     syncing,
+    transactions,
 )
 from regroup.lab.planted_bugs.bug import PlantedBug
 
@@ -33,8 +34,13 @@ def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
 CONSUMER_PROTOCOL_BUGS: Final = bugs_in(consumer_groups, consumer_group_offsets, consumer_group_timeouts, mixed_groups)
 """The bugs of groups and members of the consumer protocol (KIP-848)."""
 
+TRANSACTION_BUGS: Final = bugs_in(transactions)
+"""The bugs of transactions, which members need that write records in them."""
+
 BUGS: Final = (
-    bugs_in(*(joining, phases, syncing, staying, sessions, durability, folding, members)) | CONSUMER_PROTOCOL_BUGS
+    bugs_in(*(joining, phases, syncing, staying, sessions, durability, folding, members))
+    | TRANSACTION_BUGS
+    | CONSUMER_PROTOCOL_BUGS
 )
 
 

@@ -1,13 +1,14 @@
 """Detection of planted bugs: after how many seeds the lab finds one, and how small a plan shows it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from random import Random
 from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.lab.plan.plan import NO_WORKLOAD, PlannedStep, SimulationPlan
+from regroup.lab.plan.plan import NO_WORKLOAD, NetworkPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     BecomesZombie,
     Joins,
@@ -21,18 +22,24 @@ from regroup.lab.plan.steps import (
 )
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
-from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS
+from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS, TRANSACTION_BUGS
 from regroup.lab.search.hunt import hunt
 from regroup.lab.search.seed_run import Finding, fails_with, run_seed
 from regroup.lab.search.shrink import FailurePredicate, shrink
 from regroup.lab.search.swarm import TEN_MINUTES_MS, draw_plan
 from regroup.lab.search.swarm_protocols import CONSUMER_APIS
+from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death
 from regroup.lab.simulation.run import play
 from regroup.members.runtime.workload import Workload
 
 MAX_SEEDS: Final = 200
 MAX_SHRINK_RUNS: Final = 150
 _LONG_SESSIONS: Final = {"session_timeout_ms": 60_000, "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 10_000}
+_SHORT_RETENTION: Final[dict[str, str | int]] = {
+    "offsets.retention.minutes": 1,
+    "offsets.retention.check.interval.ms": 5_000,
+}
+_RARE_HEARTBEATS: Final = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 9_000}
 _LIGHT_WORKLOAD: Final = Workload(records_per_s=0.5)
 
 
@@ -67,10 +74,12 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     third is long, and has no records, since those cost most. In every fifth, sessions are longer than rebalances, so
     that a group goes on without members that it still has; in half of these all members are static, and there are
     records to commit, and offsets expire. In every ninth all members are static, and a leader restarts; in another
-    ninth a new member waits for a member that does not poll.
+    ninth a new member waits for a member that does not poll. In every tenth all members leave for good, and their
+    offsets expire; in every eleventh the coordinator dies between the outcome of a transaction and its end. In every
+    seventy-fifth the leader is slow to send SyncGroup, over a slow network.
     """
     is_long = seed % 3 == 0
-    plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000)
+    plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000, transform_share=0)
     members = {
         name: replace(each, faults=tuple(fault for fault in each.faults if not fault.startswith("assignor-")))
         for name, each in plan.members.items()
@@ -81,13 +90,28 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     if seed % 10 == 5:
         members = {name: replace(each, instance_id=f"{name}-1") for name, each in members.items()}
         workload = _LIGHT_WORKLOAD
-        settings |= {"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 5_000}
-    steps = [*plan.steps, *_steps_of_leaders(seed, next(iter(members)))]
+        settings |= _SHORT_RETENTION
+    if seed % 10 == 8:
+        members = {name: replace(each, instance_id=None) for name, each in members.items()}
+        workload, settings = _LIGHT_WORKLOAD, settings | _SHORT_RETENTION
+    steps = [*plan.steps, *_steps_of_leaders(seed, next(iter(members))), *_sequences(seed, list(members), plan.brokers)]
     if seed % 9 == 6:
         members = {name: replace(each, max_poll_interval_ms=600_000) for name, each in members.items()}
     if seed % 9 == 4:
         members = {name: replace(each, instance_id=f"{name}-1", client=_client(seed)) for name, each in members.items()}
-    return replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
+    plan = replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
+    return _with_slow_leader(plan) if seed % 75 == 72 else plan
+
+
+def _with_slow_leader(plan: SimulationPlan) -> SimulationPlan:
+    """Let the first member, which often leads, be slow to send SyncGroup, over a slow network.
+
+    The first heartbeat of another member then comes later than its session timeout after the end of the join phase.
+    """
+    members = {name: replace(each, faults=(), **_RARE_HEARTBEATS) for name, each in plan.members.items()}
+    first = next(iter(members))
+    members[first] = replace(members[first], faults=("slow-sync:5s",))
+    return replace(plan, members=members, network=NetworkPlan(latency_ms=600, jitter_ms=0))
 
 
 def _client(seed: int) -> str:
@@ -110,6 +134,15 @@ def _steps_of_leaders(seed: int, first: str) -> list[PlannedStep]:
     return []
 
 
+def _sequences(seed: int, members: Sequence[str], brokers: int) -> list[PlannedStep]:
+    """Draw the sequences of some small plans: all members leave, or the coordinator dies at the end of a
+    transaction."""
+    steps = list(departure_of(members, 30_000)) if seed % 10 == 8 else []
+    if seed % 11 == 3:
+        steps += draw_coordinator_death(Random(f"{seed}/small plan/coordinator death"), members[0], brokers)
+    return steps
+
+
 def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     """Draw a plan for the detection of a bug of the consumer protocol: at most four members, two minutes of faults.
 
@@ -118,7 +151,14 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     In every sixth the only member becomes a zombie. In every fourth other one a member of the consumer protocol joins
     classic ones, and leaves them again.
     """
-    plan = draw_plan(seed, max_members=1 if seed % 6 == 5 else 4, duration_ms=120_000, consumer_share=1)
+    plan = draw_plan(
+        seed,
+        max_members=1 if seed % 6 == 5 else 4,
+        duration_ms=120_000,
+        consumer_share=1,
+        transform_share=0,
+        has_sequences=False,
+    )
     members, steps = dict(plan.members), list(plan.steps)
     first = next(iter(members))
     if seed % 3 == 0:
@@ -144,12 +184,29 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
 
 
+def draw_small_transform_plan(seed: int) -> SimulationPlan:
+    """Draw a plan for the detection of a bug of transactions: two minutes of faults, and members that write outputs.
+
+    At most three members write them. In every third plan the coordinator dies when a transaction has its outcome; in
+    another third one member is alone.
+    """
+    count = 1 if seed % 3 == 1 else 3
+    plan = draw_plan(
+        seed, max_members=count, duration_ms=120_000, consumer_share=0, transform_share=1, has_sequences=False
+    )
+    rng, first = Random(f"{seed}/small plan/coordinator death"), next(iter(plan.members))
+    death = list(draw_coordinator_death(rng, first, plan.brokers))[1:] if seed % 3 == 0 else []
+    return replace(plan, steps=(*plan.steps, *death))
+
+
 def _after(milestone: str, delay_ms: int, step: SimulationStep) -> PlannedStep:
     return PlannedStep(StepTrigger(milestone, delay_ms), step)
 
 
 def small_plans_for(bug: str) -> Callable[[int], SimulationPlan]:
     """The function that draws the plans in which this bug is hunted."""
+    if bug in TRANSACTION_BUGS:
+        return draw_small_transform_plan
     return draw_small_consumer_plan if bug in CONSUMER_PROTOCOL_BUGS else draw_small_plan
 
 

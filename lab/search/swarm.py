@@ -23,6 +23,7 @@ from regroup.lab.search.swarm_protocols import (
     draw_protocols,
     has_consumer_protocol,
 )
+from regroup.lab.search.swarm_sequences import draw_sequences
 from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,
     draw_members,
@@ -31,6 +32,7 @@ from regroup.lab.search.swarm_setup import (
     draw_topics,
     draw_workload,
 )
+from regroup.lab.search.swarm_transforms import TRANSFORM_SHARE, with_transform
 
 __all__ = ["draw_plan"]
 
@@ -70,10 +72,14 @@ def draw_plan(
     faults: Sequence[str] = tuple(FAULT_KINDS),
     duration_ms: int = TEN_MINUTES_MS,
     consumer_share: float = CONSUMER_SHARE,
+    transform_share: float = TRANSFORM_SHARE,
+    has_sequences: bool = True,
 ) -> SimulationPlan:
     """Draw the plan of a seed: `duration_ms` with faults of some of the kinds `faults`, then time to recover.
 
-    The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol.
+    The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol,
+    `transform_share` of those with members that transform records, which have up to two readers beside `max_members`.
+    With `has_sequences` some plans have sequences of steps, too. Both need all kinds of faults.
     """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
@@ -95,7 +101,10 @@ def draw_plan(
     groups = list(dict.fromkeys(each.group for each in members.values()))
     draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis, groups)
     steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
-    return SimulationPlan(
+    has_all_faults = len(faults) == len(FAULT_KINDS)
+    if has_sequences and has_all_faults:
+        steps += draw_sequences(random_stream, list(members), brokers, duration_ms)
+    plan = SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
         brokers=brokers,
@@ -111,6 +120,7 @@ def draw_plan(
         faults_end_ms=duration_ms,
         recovery_timeout_ms=_recovery_timeout_ms(members),
     )
+    return with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
 
 
 def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[str]:

@@ -9,17 +9,23 @@ from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.validation import CONSUMER, consumer_settings
+from regroup.lab.plan.validation import CONSUMER, READ_COMMITTED, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.clients.lab_client import LabClient
+from regroup.lab.simulation.clients.reader_transport import ReaderTransport
+from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
+from regroup.lab.simulation.clients.transforming import TransformingProducer
 from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
     ConsumerChange,
+    ConsumerClosed,
     ConsumerError,
     ConsumerErrorKind,
     JoinedGroup,
     OutgoingRequest,
+    PartitionsLost,
+    PartitionsRevoked,
 )
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
@@ -74,6 +80,8 @@ class SimulatedMembers:
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self._transports: list[TcpTransport] = []
         self._producers: list[SimulatedProducer] = []
+        self._transforms: dict[str, TransformingProducer] = {}
+        """By name, the producer of each member that transforms records."""
 
     @property
     def has_workload(self) -> bool:
@@ -123,6 +131,7 @@ class SimulatedMembers:
         if present is not None and not present.is_stopped:
             return
         planned = self._plan.members[name]
+        self._new_transform(name, planned)
         member = (self._consumer_member if planned.protocol == CONSUMER else self._classic_member)(name, planned)
         if present is not None:
             self._former.append(present)
@@ -138,7 +147,23 @@ class SimulatedMembers:
 
     def _ledger_of(self, name: str, planned: MemberPlan) -> RecordLedger:
         ledger = self._checker.ledger(planned.group, name) if self._checker else self._ledger
-        return ObservedLedger(ledger, partial(self._on_read_again, name))
+        transform = self._transforms.get(name)
+        on_record = transform.on_record if transform else None
+        return ObservedLedger(ledger, partial(self._on_read_again, name), on_record)
+
+    def _new_transform(self, name: str, planned: MemberPlan) -> None:
+        """Make the producer of a member that transforms records; the one of its former process has stopped."""
+        if planned.transforms_to and self.has_workload:
+            self._transforms[name] = TransformingProducer(
+                name,
+                planned,
+                self.other_client(name, OLD_VERSIONS),
+                self._rng,
+                output_partitions=self._plan.topics[planned.transforms_to],
+                generation=lambda: self.by_name[name].consumer.generation,
+                now_ms=_now_ms,
+                checker=self._checker,
+            )
 
     def _classic_member(self, name: str, planned: MemberPlan) -> SimulatedMember:
         return SimulatedMember(
@@ -181,13 +206,14 @@ class SimulatedMembers:
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""
-        for topic in self._plan.topics if self.has_workload else ():
+        outputs = {each.transforms_to for each in self._plan.members.values()}
+        for topic in [each for each in self._plan.topics if each not in outputs] if self.has_workload else ():
             producer = SimulatedProducer(
                 self._transport(PRODUCER_HOST),
                 topic,
                 self._plan.workload,
                 draw=self._rng.randrange(1 << 16),
-                now_ms=lambda: START_MS + round(asyncio.get_running_loop().time() * 1000),
+                now_ms=_now_ms,
             )
             self._producers.append(producer)
             producer.start()
@@ -196,6 +222,8 @@ class SimulatedMembers:
         """Stop all producers, and all members without LeaveGroup."""
         for producer in self._producers:
             producer.close()
+        for transform in self._transforms.values():
+            transform.stop()
         for member in self.by_name.values():
             if not member.is_stopped:
                 member.inject_fault(MemberFault(MemberFaultKind.CRASH))
@@ -220,7 +248,9 @@ class SimulatedMembers:
         return LabClient(transport)
 
     def _observed_transport(self, name: str) -> MemberTransport:
-        transport = self._transport(name)
+        transport: MemberTransport = self._transport(name)
+        if self._checker and self._plan.members[name].isolation_level == READ_COMMITTED:
+            transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         return ObservedTransport(transport, partial(self._on_request, name)) if self._checker else transport
 
     def _on_request(self, name: str, message: Message) -> None:
@@ -232,6 +262,8 @@ class SimulatedMembers:
 
     def _on_process_exit(self, name: str) -> None:
         self._network.stop_host(name)
+        if name in self._transforms:
+            self._transforms[name].stop()
         if self._checker:
             self._checker.on_member_stop(name, round(asyncio.get_running_loop().time() * 1000))
         self._on_stop_of(name)
@@ -242,6 +274,10 @@ class SimulatedMembers:
             self.without_assignment.discard(name)
         elif isinstance(change, ConsumerError) and change.kind is ConsumerErrorKind.ASSIGNMENT:
             self.without_assignment.add(name)
+        elif isinstance(change, PartitionsRevoked | PartitionsLost) and name in self._transforms:
+            self._transforms[name].drop(change.partitions)
+        elif isinstance(change, ConsumerClosed) and name in self._transforms:
+            self._transforms[name].stop()
         self._on_change_of(name, change)
 
 
@@ -263,13 +299,21 @@ class ObservedTransport:
 
 
 class ObservedLedger(RecordLedger):
-    """A ledger of processed records; it calls `on_repeat` with partition and offset of each record that is processed
-    again."""
+    """A ledger of processed records.
 
-    def __init__(self, ledger: RecordLedger, on_repeat: Callable[[TopicPartition, int], None]) -> None:
+    It calls `on_record` with partition and offset of each processed record, and `on_repeat` with those of each record
+    that is processed again.
+    """
+
+    def __init__(
+        self,
+        ledger: RecordLedger,
+        on_repeat: Callable[[TopicPartition, int], None],
+        on_record: Callable[[TopicPartition, int], None] | None = None,
+    ) -> None:
         super().__init__()
         self._ledger = ledger
-        self._on_repeat = on_repeat
+        self._on_repeat, self._on_record = on_repeat, on_record
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         self._ledger.start_partition(partition, offset)
@@ -278,6 +322,8 @@ class ObservedLedger(RecordLedger):
         is_first = self._ledger.record_processed(partition, offset, produced_ms, now_ms)
         if not is_first:
             self._on_repeat(partition, offset)
+        if self._on_record:
+            self._on_record(partition, offset)
         return is_first
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
@@ -289,6 +335,10 @@ class ObservedLedger(RecordLedger):
     @property
     def counts(self) -> RecordCounts:
         return self._ledger.counts
+
+
+def _now_ms() -> int:
+    return START_MS + round(asyncio.get_running_loop().time() * 1000)
 
 
 def has_sound_assignor(planned: MemberPlan) -> bool:

@@ -7,6 +7,8 @@ import msgspec
 
 from regroup.coordinator.events import MemberJoined, MemberRemoved
 from regroup.coordinator.group import Group, GroupState
+from regroup.lab.simulation.clients.transactions import TRANSACTIONS_SUFFIX
+from regroup.lab.simulation.clients.transforming import TRANSFORM_SUFFIX
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.effects import (
     ConsumerChange,
@@ -18,6 +20,7 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.faults import MemberMilestone, milestones_in
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.cluster.events import TransactionPrepared, decode_cluster_event
 from regroup.storage.records import NewRecord
 
 _MILESTONES_OF_MEMBERS: Final = {
@@ -80,6 +83,7 @@ class Milestones:
         """Apply stored records to their groups, and call `reach` with the milestones that the groups have passed."""
         for record in records:
             if record.group is None:
+                self._on_cluster_record(record)
                 continue
             if record.type == "generation-started":
                 self.generation_count += 1
@@ -96,6 +100,15 @@ class Milestones:
             group = self._world.brokers.group(group_id)
             if group is not None:
                 self._compare(group)
+
+    def _on_cluster_record(self, record: NewRecord) -> None:
+        """Call `reach` with the milestone of a transaction whose outcome is stored."""
+        if record.type == "transaction-prepared":
+            event = decode_cluster_event(record)
+            assert isinstance(event, TransactionPrepared)
+            member = event.transactional_id.removesuffix(TRANSACTIONS_SUFFIX).removesuffix(TRANSFORM_SUFFIX)
+            if member in self._world.plan.members:
+                self._reach(f"{member}'s transaction is prepared")
 
     def _compare(self, group: Group) -> None:
         """Call `reach` with a milestone for each change of a group since the last comparison, such as a new state."""

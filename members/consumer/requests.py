@@ -140,13 +140,17 @@ def offset_commit(
 
 
 def offset_fetch(settings: ConsumerSettings, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
-    """An OffsetFetch in both its forms: for one group, as up to version 7, and for several groups."""
+    """An OffsetFetch in both its forms: for one group, as up to version 7, and for several groups.
+
+    It waits for open transactions, as that of Kafka's consumer does, where its version can say so (KIP-447).
+    """
     numbers_of = by_topic(partitions)
     topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=each) for topic, each in numbers_of.items()]
     return OffsetFetchRequest(
         group_id=settings.group_id,
         topics=[OffsetFetchRequestTopic(name=topic, partition_indexes=each) for topic, each in numbers_of.items()],
         groups=[OffsetFetchRequestGroup(group_id=settings.group_id, topics=topics)],
+        require_stable=True,
     )
 
 

@@ -38,6 +38,8 @@ class ConsumerSettings:
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     auto_offset_reset: Literal["earliest", "latest"] = "latest"
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    """Kafka's `isolation.level`: whether records of open and aborted transactions are read."""
     exclude_internal_topics: bool = True
     allow_auto_create_topics: bool = True
     metadata_max_age_ms: int = 300_000

@@ -159,4 +159,4 @@ def offset_fetch(
     groups = [
         replace(each, member_id=generation.member_id, member_epoch=generation.generation_id) for each in request.groups
     ]
-    return replace(request, groups=groups, require_stable=True)
+    return replace(request, groups=groups)

@@ -17,6 +17,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.message import Message
 from regroup.protocol.messages.records import (
+    AbortedTransaction,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -27,13 +28,17 @@ from regroup.protocol.messages.records import (
     ListOffsetsTopic,
     PartitionData,
 )
-from regroup.protocol.record_batch import read_batch_header, split_batches
+from regroup.protocol.record_batch import read_batch_header, read_records, split_batches
 
 FETCH_MAX_WAIT_MS: Final = 500
 FETCH_MAX_BYTES: Final = 1 << 20
 RETRY_BACKOFF_S: Final = 0.25
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+ABORT_MARKER_TYPE: Final = b"\0\0"
+"""The type of a transaction marker that aborts, which follows the version in the marker's key."""
 
 
 class Fetcher:
@@ -45,6 +50,7 @@ class Fetcher:
         self._transport = transport
         self._settings = settings
         self._application = application
+        self._isolation_level = READ_COMMITTED if settings.isolation_level == "read_committed" else READ_UNCOMMITTED
         self._leaders = PartitionLeaders(transport, self.send_fetches)
         self._positions: dict[TopicPartition, int] = {}
         self._to_reset: dict[TopicPartition, None] = {}
@@ -135,19 +141,21 @@ class Fetcher:
     def _list_offsets_request(self, partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
         timestamp = EARLIEST_TIMESTAMP if self._settings.auto_offset_reset == "earliest" else LATEST_TIMESTAMP
         return ListOffsetsRequest(
+            isolation_level=self._isolation_level,
             topics=[
                 ListOffsetsTopic(
                     name=topic,
                     partitions=[ListOffsetsPartition(partition_index=each, timestamp=timestamp) for each in numbers],
                 )
                 for topic, numbers in by_topic(partitions).items()
-            ]
+            ],
         )
 
     def _fetch_request(self, partitions: Sequence[TopicPartition]) -> FetchRequest:
         return FetchRequest(
             max_wait_ms=FETCH_MAX_WAIT_MS,
             min_bytes=1,
+            isolation_level=self._isolation_level,
             topics=[
                 FetchTopic(
                     topic=topic,
@@ -215,7 +223,8 @@ class Fetcher:
         if data.error_code:
             self._leaders.by_partition.pop(partition, None)
             return False
-        batches = [batch for batch in _read_batches(partition, data.records or b"") if batch.stop > position]
+        aborted = data.aborted_transactions or () if self._isolation_level == READ_COMMITTED else ()
+        batches = [batch for batch in _read_batches(partition, data.records or b"", aborted) if batch.stop > position]
         records = [each for batch in batches for each in batch.records if each.offset >= position]
         if batches:
             stop = batches[-1].stop
@@ -240,18 +249,22 @@ def _gaps(position: int, records: Sequence[FetchedRecord], stop: int) -> Iterato
 
 
 class _FetchedBatch(NamedTuple):
-    """The records of one batch; no records if it is empty or a transaction marker. `stop` is the offset after its last
-    offset."""
+    """The records of one batch; no records if it is empty, a transaction marker, or part of an aborted transaction that
+    is not read. `stop` is the offset after its last offset."""
 
     records: tuple[FetchedRecord, ...]
     stop: int
 
 
-def _read_batches(partition: TopicPartition, data: bytes) -> Iterator[_FetchedBatch]:
+def _read_batches(
+    partition: TopicPartition, data: bytes, aborted: Sequence[AbortedTransaction] = ()
+) -> Iterator[_FetchedBatch]:
     """Yield the batches of a Fetch response, by the offsets and times in their headers.
 
-    The records themselves are not decoded, so their compression does not matter.
+    The records themselves are not decoded, so their compression does not matter. The records of the transactions
+    `aborted` are left out, as by Kafka's consumer: from the first offset of each to its marker.
     """
+    filtered = AbortedProducers(aborted)
     with suppress(Malformed):  # an old broker may cut the last batch off; the next Fetch brings it whole
         for batch in split_batches(data):
             if batch.magic < 2:
@@ -260,7 +273,33 @@ def _read_batches(partition: TopicPartition, data: bytes) -> Iterator[_FetchedBa
                 continue
             header = read_batch_header(batch.data)
             stop = header.last_offset + 1
-            has_records = header.record_count > 0 and not header.is_control
+            is_left_out = filtered.leaves_out(batch.data) or header.is_control
+            has_records = header.record_count > 0 and not is_left_out
             offsets = range(header.base_offset, stop) if has_records else ()
             records = tuple(FetchedRecord(partition, each, header.base_timestamp_ms) for each in offsets)
             yield _FetchedBatch(records, stop)
+
+
+class AbortedProducers:
+    """The producers whose transaction, at the batch that is read, is one that was aborted."""
+
+    def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
+        self._ahead = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+        self._producer_ids: set[int] = set()
+
+    def leaves_out(self, batch: bytes) -> bool:
+        """Whether the next batch of the partition is part of an aborted transaction.
+
+        Batches are passed in the order of their offsets, markers too.
+        """
+        header = read_batch_header(batch)
+        while self._ahead and self._ahead[-1].first_offset <= header.last_offset:
+            self._producer_ids.add(self._ahead.pop().producer_id)
+        if not header.is_transactional or header.producer_id not in self._producer_ids:
+            return False
+        if header.is_control:
+            key = read_records(batch)[0].key or b""
+            if key[2:4] == ABORT_MARKER_TYPE:
+                self._producer_ids.discard(header.producer_id)
+            return False
+        return True

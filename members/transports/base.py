@@ -88,6 +88,8 @@ def to_version(message: Message, version: int) -> Message:
             return replace(message, coordinator_keys=[]) if version < 4 else replace(message, key="")
         case LeaveGroupRequest():
             return replace(message, members=[]) if version < 3 else replace(message, member_id="")
+        case OffsetFetchRequest() if version < 7:
+            return replace(message, groups=[], require_stable=False)
         case OffsetFetchRequest():
             return replace(message, groups=[]) if version < 8 else replace(message, group_id="", topics=[])
         case MetadataRequest() if version < 4:

@@ -47,6 +47,10 @@ class ClassicGroups:
         group.apply(event, record.event_number)
         return violations
 
+    def with_open_transaction(self, producer_id: int) -> list[str]:
+        """The ids of the groups, of either protocol, that have offsets of this producer's open transaction."""
+        return [group_id for group_id, group in self._groups.items() if producer_id in group.offsets.transactions]
+
     def differences(self, folded: Group) -> str:
         """Compare a group that the product has folded from the same events with the group folded here.
 

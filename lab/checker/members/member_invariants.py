@@ -127,7 +127,8 @@ class GroupLedger(RecordLedger):
 class MemberLedger(RecordLedger):
     """The ledger of a group as one member writes it, which also reports what this member does.
 
-    `on_record` gets the partition and offset of every processed record, `on_start` those at which the member starts.
+    `on_record` gets the partition and offset of every processed record, `on_start` those at which the member starts,
+    `on_skip` a partition with the first of some offsets that have no records for it, and the offset after the last.
     """
 
     def __init__(
@@ -135,10 +136,11 @@ class MemberLedger(RecordLedger):
         ledger: GroupLedger,
         on_record: Callable[[TopicPartition, int], None],
         on_start: Callable[[TopicPartition, int], None] = lambda partition, offset: None,
+        on_skip: Callable[[TopicPartition, int, int], None] = lambda partition, first, stop: None,
     ) -> None:
         super().__init__()
         self._ledger = ledger
-        self._on_record, self._on_start = on_record, on_start
+        self._on_record, self._on_start, self._on_skip = on_record, on_start, on_skip
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         self._on_start(partition, offset)
@@ -149,6 +151,7 @@ class MemberLedger(RecordLedger):
         return self._ledger.record_processed(partition, offset, produced_ms, now_ms)
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
+        self._on_skip(partition, first, stop)
         self._ledger.skip_offsets(partition, first, stop)
 
     def record_committed(self, partition: TopicPartition, offset: int) -> None:

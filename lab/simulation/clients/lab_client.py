@@ -10,16 +10,17 @@ from typing import Any, Final
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.cluster import FindCoordinatorRequest
+from regroup.protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
 
 MAX_ATTEMPTS: Final = 10
 RETRY_INTERVAL_S: Final = 0.5
 REQUEST_TIMEOUT_MS: Final = 10_000
 GROUP_KEY: Final = 0
 TRANSACTION_KEY: Final = 1
-_RETRIED: Final = (
+RETRIED: Final = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -48,7 +49,7 @@ class LabClient:
             address = await self._find_coordinator(key, key_type)
             if address is not None:
                 response = await self._send(RequestTarget.COORDINATOR, address, message)
-                if response is not None and first_code(response) not in _RETRIED:
+                if response is not None and first_code(response) not in RETRIED:
                     break
         return response
 
@@ -56,6 +57,32 @@ class LabClient:
         """Send a request once to the coordinator of the group `key`, and return its response; None if there is none."""
         address = await self._find_coordinator(key, GROUP_KEY)
         return None if address is None else await self._send(RequestTarget.COORDINATOR, address, message)
+
+    async def request_of_leader(self, partition: TopicPartition, message: Message) -> Any:
+        """Send a request to the leader of a partition, and try again for a while if it fails or gets an error.
+
+        Returns the last response; None if there is none.
+        """
+        response: Any = None
+        for attempt in range(MAX_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(RETRY_INTERVAL_S)
+            address = await self._find_leader(partition)
+            if address is not None:
+                response = await self._send(RequestTarget.PARTITION_LEADER, address, message)
+                if response is not None and not first_code(response):
+                    break
+        return response
+
+    async def _find_leader(self, partition: TopicPartition) -> NodeAddress | None:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=partition.topic)])
+        response = await self._send(RequestTarget.ANY_BROKER, None, request)
+        if response is None:
+            return None
+        brokers = {each.node_id: NodeAddress(each.node_id, each.host, each.port) for each in response.brokers}
+        rows = [each for topic in response.topics for each in topic.partitions]
+        leaders = [each.leader_id for each in rows if each.partition_index == partition.partition]
+        return brokers.get(leaders[0]) if leaders else None
 
     async def _find_coordinator(self, key: str, key_type: int) -> NodeAddress | None:
         request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
@@ -83,8 +110,11 @@ def first_code(response: Any) -> int:
     code = getattr(response, "error_code", None)
     if code is not None:
         return int(code)
-    rows = getattr(response, "topics", None) or getattr(response, "results", None) or ()
+    named = ("topics", "results", "responses", "results_by_topic_v3_and_below")
+    rows = next((found for name in named if (found := getattr(response, name, None))), ())
     for row in rows:
-        for each in getattr(row, "partitions", None) or (row,):
-            return int(each.error_code)
+        parts = ("partitions", "partition_responses", "results_by_partition")
+        for each in next((found for name in parts if (found := getattr(row, name, None))), (row,)):
+            code = getattr(each, "error_code", None)
+            return int(each.partition_error_code if code is None else code)
     return 0

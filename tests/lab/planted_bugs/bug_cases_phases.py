@@ -1,13 +1,17 @@
 """Cases of bugs in join phases, sessions, folds and offsets."""
 
+import asyncio
 from typing import Any
 
+from regroup.coordinator.events import OffsetsDeleted
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.runtime import group_coordinator
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.planted_bugs import folding, phases, sessions
+from tests.coordinator.coordinator_harness import CoordinatorHarness, GatedStore
 from tests.coordinator.group_harness import GroupHarness
 from tests.coordinator.simulated_client import SimulatedClient, sync_all
-from tests.lab.planted_bugs.bug_cases import bug_case
+from tests.lab.planted_bugs.bug_cases import bug_case, run_virtual
 
 
 def two_newcomers() -> GroupHarness:
@@ -217,3 +221,26 @@ def an_offset_is_older_than_its_retention() -> Any:
     anna.commit(("foo", 0, 1))
     harness.advance(61_000, heartbeating=[anna])
     return len(harness.expire_offsets())
+
+
+@bug_case(folding.offsets_never_expire, expected=1, with_bug=0)
+def a_group_is_empty_for_longer_than_the_retention() -> Any:
+    harness = GroupHarness(offsets_retention_minutes=1)
+    [anna] = harness.reach_stable("anna")
+    anna.commit(("foo", 0, 1))
+    anna.leave()
+    harness.advance(61_000)
+    return len([each for each in harness.expire_offsets() if isinstance(each, OffsetsDeleted)])
+
+
+@bug_case(folding.retention_is_checked_once, expected=False, with_bug=True)
+def offsets_are_due_at_the_second_check() -> Any:
+    async def main() -> bool:
+        settings = CoordinatorSettings(offsets_retention_minutes=1, offsets_retention_check_interval_ms=40_000)
+        harness = CoordinatorHarness(GatedStore(), settings)
+        await harness.coordinator.start()
+        harness.submit(harness.offset_commit())
+        await asyncio.sleep(81)
+        return harness.coordinator.group("payments").exists
+
+    return run_virtual(main)

@@ -6,6 +6,7 @@ from regroup.lab.planted_bugs.registry import BUGS, UnknownBug, bug_named
 from tests.lab.planted_bugs import bug_cases_join_sync, bug_cases_members, bug_cases_phases, bug_cases_timeouts
 from tests.lab.planted_bugs.bug_cases import BUG_CASES, BugCase
 from tests.lab.planted_bugs.bug_cases_consumer_groups import CONSUMER_BUG_CASES
+from tests.lab.planted_bugs.bug_cases_transactions import TRANSACTION_BUG_CASES
 
 MODULES_WITH_CASES = (bug_cases_join_sync, bug_cases_phases, bug_cases_timeouts, bug_cases_members)
 
@@ -26,8 +27,15 @@ def test_a_bug_of_the_consumer_protocol_is_found_while_it_is_planted_and_not_aft
     assert case.run() == case.expected
 
 
+@pytest.mark.parametrize("case", TRANSACTION_BUG_CASES, ids=lambda case: case.bug.name)
+def test_a_bug_of_transactions_is_found_while_it_is_planted_and_not_afterwards(case: BugCase) -> None:
+    with case.bug.plant():
+        assert case.run() == case.with_bug
+    assert case.run() == case.expected
+
+
 def test_every_bug_has_its_case() -> None:
-    cases = [case.bug for case in (*BUG_CASES, *CONSUMER_BUG_CASES)]
+    cases = [case.bug for case in (*BUG_CASES, *CONSUMER_BUG_CASES, *TRANSACTION_BUG_CASES)]
     assert cases == list(dict.fromkeys(cases))
     assert {bug.name for bug in cases} == set(BUGS)
 

@@ -15,6 +15,7 @@ from regroup.lab.search.bug_detection import (
     detect_bug,
     draw_small_consumer_plan,
     draw_small_plan,
+    draw_small_transform_plan,
     plan_size,
     shows_bug,
 )
@@ -29,6 +30,9 @@ QUICK = (
     "step-keeps-one-partition-too-many",
     "classic-member-joins-at-its-former-epoch",
     "classic-member-syncs-its-whole-target",
+    "offsets-never-expire",
+    "prepared-transaction-loses-its-offsets",
+    "reader-takes-aborted-records",
 )
 """Found within a few seeds."""
 MAX_RUNS = 30
@@ -55,6 +59,6 @@ def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [draw_small_plan, draw_small_consumer_plan])
+@pytest.mark.parametrize("draw", [draw_small_plan, draw_small_consumer_plan, draw_small_transform_plan])
 def test_without_a_bug_the_first_seeds_find_nothing(draw: Callable[[int], SimulationPlan]) -> None:
     assert [found for seed in range(1, 11) if (found := run_seed(seed, draw=draw))] == []

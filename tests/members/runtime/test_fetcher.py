@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Literal
 
 from regroup.members.consumer.effects import OutgoingRequest
 from regroup.members.consumer.inputs import ResponseReceived
@@ -17,8 +18,14 @@ from regroup.protocol.messages.cluster import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from regroup.protocol.messages.records import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from regroup.protocol.record_batch import BatchRecord, write_batch
+from regroup.protocol.messages.records import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from regroup.protocol.record_batch import CONTROL, TRANSACTIONAL, BatchRecord, write_batch
 from regroup.server.log.partition_log import PartitionLog
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -36,8 +43,9 @@ METADATA = MetadataResponse(
 class FakeTransport:
     """A transport that answers Metadata and the first Fetch at once, with the given records, and no further Fetch."""
 
-    def __init__(self, records: bytes) -> None:
-        self._records = records
+    def __init__(self, records: bytes, aborted: Sequence[AbortedTransaction] = ()) -> None:
+        self._records, self._aborted = records, list(aborted)
+        self.isolation_levels: list[int] = []
         self.fetch_offsets: list[int] = []
         self.is_slow = False
         self.late_responses: list[Callable[[], None]] = []
@@ -48,9 +56,12 @@ class FakeTransport:
         if isinstance(message, MetadataRequest):
             callback(ResponseReceived(request.request_id, METADATA))
         elif isinstance(message, FetchRequest):
+            self.isolation_levels.append(message.isolation_level)
             self.fetch_offsets.append(message.topics[0].partitions[0].fetch_offset)
             if len(self.fetch_offsets) == 1:
-                data = PartitionData(partition_index=0, high_watermark=0, records=self._records)
+                data = PartitionData(
+                    partition_index=0, high_watermark=0, records=self._records, aborted_transactions=self._aborted
+                )
                 topic = FetchableTopicResponse(topic="orders", partitions=[data])
                 respond = partial(callback, ResponseReceived(request.request_id, FetchResponse(responses=[topic])))
                 if self.is_slow:
@@ -88,6 +99,43 @@ def fetch(records: bytes, start: int = 0) -> tuple[FakeApplication, FakeTranspor
     fetcher.add_partitions({ORDERS_0: start})
     fetcher.close()
     return application, transport
+
+
+def fetch_transactions(*, read_committed: bool, joins_at: int = 0) -> tuple[FakeApplication, FakeTransport]:
+    """Read a log in which producer 7 aborts a transaction, commits one and aborts another; producer 8 commits one."""
+    log = transactional(7, 0) + transactional(8, 1) + marker(7, 2, committed=False) + transactional(7, 3)
+    log += marker(7, 4, committed=True) + marker(8, 5, committed=True) + transactional(7, 6)
+    log += marker(7, 7, committed=False) + batch(b"plain", base_offset=8)
+    aborted = [AbortedTransaction(producer_id=7, first_offset=each) for each in (0, 6)]
+    application, transport = FakeApplication(), FakeTransport(log, aborted)
+    level: Literal["read_committed", "read_uncommitted"] = "read_committed" if read_committed else "read_uncommitted"
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g", isolation_level=level), application)
+    fetcher.add_partitions({ORDERS_0: joins_at})
+    fetcher.close()
+    return application, transport
+
+
+def transactional(producer_id: int, offset: int) -> bytes:
+    return write_batch(
+        [BatchRecord(value=b"a")],
+        base_timestamp_ms=7,
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=0,
+        attributes=TRANSACTIONAL,
+    )
+
+
+def marker(producer_id: int, offset: int, *, committed: bool) -> bytes:
+    return write_batch(
+        [BatchRecord(key=b"\0\0\0\1" if committed else b"\0\0\0\0", value=b"\0" * 6)],
+        base_timestamp_ms=7,
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=0,
+        attributes=TRANSACTIONAL | CONTROL,
+    )
 
 
 def empty_batches(until: int) -> bytes:
@@ -133,3 +181,21 @@ def test_records_fetched_before_a_partition_was_removed_are_dropped_when_it_is_a
     fetcher.close()
     assert (application.offsets, application.gaps) == ([], [])
     assert transport.fetch_offsets == [5, 2]
+
+
+def test_a_read_committed_member_leaves_out_aborted_records_and_no_other_ones() -> None:
+    application, transport = fetch_transactions(read_committed=True)
+    assert application.offsets == [1, 3, 8]
+    assert application.gaps == [(0, 1), (2, 3), (4, 8)]
+    assert transport.isolation_levels[0] == 1
+
+
+def test_a_read_committed_member_begins_inside_an_aborted_transaction() -> None:
+    application, _ = fetch_transactions(read_committed=True, joins_at=1)
+    assert application.offsets == [1, 3, 8]
+
+
+def test_a_read_uncommitted_member_reads_aborted_records_and_no_markers() -> None:
+    application, transport = fetch_transactions(read_committed=False)
+    assert application.offsets == [0, 1, 3, 6, 8]
+    assert transport.isolation_levels[0] == 0

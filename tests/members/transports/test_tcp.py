@@ -78,6 +78,8 @@ def test_a_request_has_only_the_fields_of_its_version() -> None:
     assert to_version(find, 3) == FindCoordinatorRequest(key="payments")
     assert to_version(find, 4) == FindCoordinatorRequest(coordinator_keys=["payments"])
     leave = LeaveGroupRequest(group_id="payments", member_id="anna", members=[MemberIdentity(member_id="anna")])
+    fetch = OffsetFetchRequest(require_stable=True)
+    assert [to_version(fetch, version).require_stable for version in (6, 7, 8)] == [False, True, True]
     assert to_version(leave, 2).members == []
     assert to_version(leave, 3).member_id == ""
     assert to_version(MetadataRequest(topics=None, allow_auto_topic_creation=False), 3) == MetadataRequest(topics=None)

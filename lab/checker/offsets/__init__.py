@@ -1,0 +1,1 @@
+"""The rules about offsets that have to expire, and about transactions whose outcome is stored."""

@@ -1,0 +1,65 @@
+"""Draws what shows only if several things happen in a certain order, which faults at drawn times rarely do.
+
+    steps = draw_sequences(random_stream, members, brokers, duration_ms)
+
+Each sequence has a random stream of its own, and is part of few plans: in all others a seed draws what it drew before.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import Final
+
+from regroup.lab.plan.plan import PlannedStep
+from regroup.lab.plan.steps import (
+    AbortsTransaction,
+    BrokersCrash,
+    BrokerStops,
+    CommitsInTransaction,
+    DiskFails,
+    Leaves,
+    PowerFails,
+    SimulationStep,
+)
+from regroup.lab.plan.triggers import StepTrigger
+
+DEPARTURE_SHARE: Final = 1 / 12
+"""The share of plans in which all members leave, so that the group stays Empty."""
+COORDINATOR_DEATH_SHARE: Final = 1 / 12
+"""The share of plans in which the coordinator dies between the outcome of a transaction and its end."""
+
+
+def draw_sequences(
+    random_stream: Callable[[str], Random], members: Sequence[str], brokers: int, duration_ms: int
+) -> Iterator[PlannedStep]:
+    """Draw the sequences of a plan: mostly none.
+
+    `random_stream` makes a random stream from the name of a part of the plan, `duration_ms` is for how long there are
+    faults.
+    """
+    departure = random_stream("departure")
+    if departure.random() < DEPARTURE_SHARE:
+        yield from departure_of(members, departure.randrange(duration_ms // 2) // 100 * 100)
+    death = random_stream("coordinator death")
+    if death.random() < COORDINATOR_DEATH_SHARE:
+        yield from draw_coordinator_death(death, death.choice(members), brokers)
+
+
+def departure_of(members: Iterable[str], at_ms: int) -> Iterator[PlannedStep]:
+    """The steps in which all members leave at this time of the run."""
+    for each in members:
+        yield PlannedStep(StepTrigger(delay_ms=at_ms), Leaves(each))
+
+
+def draw_coordinator_death(rng: Random, member: str, brokers: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which a member's producer ends a transaction, and its coordinator dies when the outcome is
+    stored and the offsets are not yet committed."""
+    ends = CommitsInTransaction(member) if rng.random() < 0.75 else AbortsTransaction(member)
+    yield PlannedStep(StepTrigger(f"{member} is assigned partitions", rng.choice((0, 1_000, 10_000))), ends)
+    deaths: list[SimulationStep] = [
+        BrokersCrash(rng.choice((100, 2_000, 20_000))),
+        PowerFails(rng.choice((100, 2_000))),
+        DiskFails(),
+    ]
+    if brokers > 1:
+        deaths.append(BrokerStops(rng.randrange(brokers), rng.choice((500, 20_000))))
+    yield PlannedStep(StepTrigger(f"{member}'s transaction is prepared"), rng.choice(deaths))

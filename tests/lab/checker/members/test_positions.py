@@ -1,0 +1,162 @@
+"""Members start at the committed offset, process in order, and do not commit backwards."""
+
+import pytest
+
+from regroup.lab.checker.members.positions import (
+    COMMITS_DO_NOT_GO_BACK,
+    NEVER_READS_BACK,
+    STARTS_AT_COMMITTED,
+    ReadPositions,
+)
+from regroup.protocol.consumer.subscription import TopicPartition
+
+ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def started(at: int = 17, fetched: int | None = 17) -> ReadPositions:
+    """Anna has fetched a committed offset of orders-0, and has started to read it."""
+    positions = ReadPositions()
+    positions.on_fetched("anna", {ORDERS_0: fetched})
+    positions.on_start("anna", "payments", ORDERS_0, at)
+    return positions
+
+
+def sentence_of(found: tuple[str, str] | None) -> str | None:
+    return None if found is None else found[0]
+
+
+# -- where a member starts
+
+
+@pytest.mark.parametrize("elsewhere", [16, 18])
+def test_a_start_beside_the_fetched_offset_is_found(elsewhere: int) -> None:
+    positions = ReadPositions()
+    positions.on_fetched("anna", {ORDERS_0: 17})
+    found = positions.on_start("anna", "payments", ORDERS_0, elsewhere)
+    assert found is not None
+    assert found.sentence == STARTS_AT_COMMITTED
+    assert found.detail.endswith(f"at {elsewhere}, and got 17")
+
+
+def test_a_start_at_the_fetched_offset_is_in_order() -> None:
+    positions = ReadPositions()
+    positions.on_fetched("anna", {ORDERS_0: 17, ORDERS_1: 4})
+    assert positions.on_start("anna", "payments", ORDERS_0, 17) is None
+    assert positions.on_start("anna", "payments", ORDERS_1, 4) is None
+
+
+def test_without_a_committed_offset_a_member_starts_anywhere() -> None:
+    positions = ReadPositions()
+    positions.on_fetched("anna", {ORDERS_0: 17})
+    positions.on_fetched("anna", {ORDERS_0: None})
+    assert positions.on_start("anna", "payments", ORDERS_0, 3) is None
+
+
+def test_a_member_may_start_once_more_where_its_offset_is_out_of_range() -> None:
+    assert started().on_start("anna", "payments", ORDERS_0, 40) is None
+
+
+def test_what_another_member_has_fetched_does_not_count() -> None:
+    positions = ReadPositions()
+    positions.on_fetched("ben", {ORDERS_0: 17})
+    assert positions.on_start("anna", "payments", ORDERS_0, 3) is None
+
+
+def test_what_a_former_owner_has_fetched_does_not_count_when_it_owns_the_partition_again() -> None:
+    positions = ReadPositions()
+    positions.on_fetched("anna", {ORDERS_0: 17})
+    positions.on_owner_change("anna", [ORDERS_0])
+    assert positions.on_start("anna", "payments", ORDERS_0, 3) is None
+
+
+# -- in which order it processes
+
+
+def test_a_record_before_the_start_or_processed_twice_is_found() -> None:
+    assert sentence_of(started().on_record("anna", ORDERS_0, 16)) == NEVER_READS_BACK
+    positions = started()
+    assert positions.on_record("anna", ORDERS_0, 17) is None
+    assert sentence_of(positions.on_record("anna", ORDERS_0, 17)) == NEVER_READS_BACK
+
+
+def test_after_a_record_out_of_order_the_next_new_one_is_in_order() -> None:
+    positions = started()
+    positions.on_record("anna", ORDERS_0, 20)
+    assert sentence_of(positions.on_record("anna", ORDERS_0, 18)) == NEVER_READS_BACK
+    assert positions.on_record("anna", ORDERS_0, 21) is None
+
+
+def test_records_may_leave_gaps_and_partitions_are_apart() -> None:
+    positions = started()
+    assert positions.on_record("anna", ORDERS_0, 25) is None
+    assert positions.on_record("anna", ORDERS_1, 0) is None
+
+
+def test_a_partition_that_is_fetched_again_or_owned_again_may_be_read_again() -> None:
+    for begin_again in ("fetch", "owner", "process"):
+        positions = started()
+        positions.on_record("anna", ORDERS_0, 30)
+        match begin_again:
+            case "fetch":
+                positions.on_fetched("anna", {ORDERS_0: 17})
+            case "owner":
+                positions.on_owner_change("anna", [ORDERS_0])
+            case _:
+                positions.on_owner_change("anna")
+        assert positions.on_record("anna", ORDERS_0, 17) is None, begin_again
+
+
+def test_another_partition_that_is_given_up_changes_nothing() -> None:
+    positions = started()
+    positions.on_owner_change("anna", [ORDERS_1])
+    assert sentence_of(positions.on_record("anna", ORDERS_0, 3)) == NEVER_READS_BACK
+
+
+def test_a_zombie_is_not_checked_and_its_next_process_is() -> None:
+    positions = started()
+    positions.on_zombie("anna")
+    assert positions.on_record("anna", ORDERS_0, 3) is None
+    positions.on_owner_change("anna")
+    positions.on_start("anna", "payments", ORDERS_0, 17)
+    assert sentence_of(positions.on_record("anna", ORDERS_0, 3)) == NEVER_READS_BACK
+
+
+# -- what it commits
+
+
+def committed(offset: int = 20) -> ReadPositions:
+    positions = ReadPositions()
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", offset) is None
+    return positions
+
+
+def test_a_commit_below_the_members_own_one_is_found_and_the_same_one_is_not() -> None:
+    assert sentence_of(committed().on_commit("payments", ORDERS_0, "anna-1", 19)) == COMMITS_DO_NOT_GO_BACK
+    for offset in (20, 21):
+        assert committed().on_commit("payments", ORDERS_0, "anna-1", offset) is None
+
+
+def test_another_member_group_or_partition_may_commit_a_lower_offset() -> None:
+    assert committed().on_commit("payments", ORDERS_0, "ben-1", 3) is None
+    assert committed().on_commit("audit", ORDERS_0, "anna-1", 3) is None
+    assert committed().on_commit("payments", ORDERS_1, "anna-1", 3) is None
+
+
+def test_a_commit_of_another_member_in_between_allows_a_lower_offset() -> None:
+    positions = committed()
+    positions.on_commit("payments", ORDERS_0, "ben-1", 3)
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4) is None
+
+
+def test_a_member_that_has_started_to_read_again_may_commit_a_lower_offset() -> None:
+    positions = committed()
+    positions.on_start("anna", "payments", ORDERS_0, 3)
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4) is None
+
+
+def test_a_change_of_offsets_without_a_commit_allows_a_lower_offset_in_its_group_alone() -> None:
+    positions = committed()
+    positions.on_other_change("audit")
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 19)) == COMMITS_DO_NOT_GO_BACK
+    positions.on_other_change("payments")
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4) is None

@@ -1,0 +1,224 @@
+"""The rules of committed offsets: what OffsetFetch returns, what changes them, how transactions end, what expires."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import (
+    CommittedOffset,
+    Group,
+    GroupState,
+    LogRecordKind,
+    PendingAppend,
+    PendingTransactionalOffset,
+)
+from regroup.lab.checker.offset_invariants import (
+    a_transaction_ends_as_a_whole,
+    offset_fetch_returns_what_is_committed,
+    offsets_change_with_a_reason,
+    offsets_expire_after_their_retention,
+)
+from regroup.protocol.messages.offsets import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from tests.lab.checker.made_exchanges import checker_state, made_exchange
+
+STATE = checker_state(offsets_retention_minutes=1)
+MINUTE_MS = 60_000
+NAMED: dict[str, Any] = {"group_id": "payments", "at_ms": 0}
+
+
+def group(*offsets: CommittedOffset, **fields: Any) -> Group:
+    """A group with these offsets of the partitions of `orders`."""
+    committed = {"orders": dict(enumerate(offsets))} if offsets else {}
+    return Group(**{"group_id": "payments", "state": GroupState.EMPTY, "committed_offsets": committed, **fields})
+
+
+def commit(*offsets: tuple[int, int]) -> c.OffsetCommit:
+    return c.OffsetCommit(**NAMED, offsets=tuple(c.RequestedOffset("orders", *each) for each in offsets))
+
+
+# -- OffsetFetch
+
+
+def fetched(before: Group, offset: int, metadata: str = "", *, code: int = 0, partition: int = 0) -> str | None:
+    row = OffsetFetchResponsePartitions(
+        partition_index=partition, committed_offset=offset, metadata=metadata, error_code=code
+    )
+    topics = [OffsetFetchResponseTopics(name="orders", partitions=[row])]
+    response = OffsetFetchResponseGroup(group_id="payments", topics=topics)
+    exchange = made_exchange(c.OffsetFetch(**NAMED, partitions=None), before, response=response)
+    return offset_fetch_returns_what_is_committed(STATE, exchange)
+
+
+KNOWN = group(CommittedOffset(7, metadata="seven"))
+
+
+def test_another_offset_or_other_metadata_than_the_committed_ones_are_found() -> None:
+    assert fetched(KNOWN, 6, "seven") == "orders-0: 6, and 7 is committed"
+    assert fetched(KNOWN, 7, "six")
+    assert fetched(KNOWN, -1)
+
+
+def test_an_offset_where_none_is_committed_is_found() -> None:
+    assert fetched(KNOWN, 0, partition=1) == "orders-1: 0, and -1 is committed"
+
+
+def test_the_committed_offset_and_minus_one_are_in_order() -> None:
+    assert fetched(KNOWN, 7, "seven") is None
+    assert fetched(KNOWN, -1, partition=1) is None
+
+
+def test_a_refused_partition_and_commits_that_the_log_has_not_committed_are_not_compared() -> None:
+    assert fetched(KNOWN, -1, code=88) is None
+    append = PendingAppend(kind=LogRecordKind.OFFSETS, deadline_ms=0)
+    assert fetched(replace(KNOWN, pending_appends={2: append}), 3) is None
+
+
+# -- what changes offsets
+
+
+def change(command: c.Command, before: Group, after: Group) -> str | None:
+    return offsets_change_with_a_reason(STATE, made_exchange(command, before, after))
+
+
+HEARTBEAT = c.Heartbeat(**NAMED, member_id="anna", generation_id=1)
+
+
+def test_a_command_that_commits_nothing_and_changes_an_offset_is_found() -> None:
+    assert change(HEARTBEAT, KNOWN, group(CommittedOffset(8))) == "Heartbeat changes orders-0 from 7 to 8"
+    assert change(HEARTBEAT, KNOWN, group()) == "Heartbeat changes orders-0 from 7 to None"
+
+
+def test_a_commit_that_changes_another_partition_or_offset_is_found() -> None:
+    before = group(CommittedOffset(7), CommittedOffset(3))
+    assert change(commit((0, 8)), before, group(CommittedOffset(8), CommittedOffset(4)))
+    assert change(commit((0, 8)), before, group(CommittedOffset(9), CommittedOffset(3)))
+    assert change(commit((0, 8)), before, group())
+
+
+def test_a_commit_that_changes_what_it_names_is_in_order() -> None:
+    before = group(CommittedOffset(7), CommittedOffset(3))
+    assert change(commit((0, 8)), before, group(CommittedOffset(8), CommittedOffset(3))) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        c.ExpireOffsets(**NAMED),
+        c.DeleteTopicOffsets(**NAMED, topic="orders"),
+        c.OffsetDelete(**NAMED, partitions={"orders": (0,)}),
+        c.EndTransaction(**NAMED, producer_id=5, committed=True),
+        c.LoadGroup(**NAMED),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_deletions_transactions_and_loads_may_change_offsets(command: c.Command) -> None:
+    assert change(command, KNOWN, group()) is None
+
+
+def test_a_command_that_leaves_the_offsets_or_deletes_the_group_is_in_order() -> None:
+    assert change(HEARTBEAT, KNOWN, KNOWN) is None
+    assert change(HEARTBEAT, KNOWN, replace(KNOWN, committed_offsets=dict(KNOWN.committed_offsets))) is None
+    assert change(HEARTBEAT, KNOWN, group(state=GroupState.DEAD)) is None
+
+
+# -- transactions
+
+
+def pending(*offsets: int, is_superseded: bool = False, producer_id: int = 5) -> dict[int, Any]:
+    rows = {
+        index: PendingTransactionalOffset(CommittedOffset(offset), 2, is_superseded)
+        for index, offset in enumerate(offsets)
+    }
+    return {producer_id: {"orders": rows}}
+
+
+def ended(before: Group, after: Group, *, committed: bool) -> str | None:
+    command = c.EndTransaction(**NAMED, producer_id=5, committed=committed)
+    return a_transaction_ends_as_a_whole(STATE, made_exchange(command, before, after))
+
+
+OPEN = group(CommittedOffset(1), pending_transactional_offsets=pending(7))
+"""Offset 1 is committed, and offset 7 written in a transaction."""
+
+
+def test_a_transaction_that_stays_open_after_its_end_is_found() -> None:
+    assert ended(OPEN, OPEN, committed=True) == "the transaction of producer 5 is still open"
+
+
+def test_a_committed_transaction_that_loses_or_changes_an_offset_is_found() -> None:
+    assert ended(OPEN, group(CommittedOffset(1)), committed=True)
+    assert ended(OPEN, group(CommittedOffset(6)), committed=True)
+    two = replace(OPEN, pending_transactional_offsets=pending(7, 8))
+    assert ended(two, group(CommittedOffset(7)), committed=True), "only one of two partitions"
+    assert ended(OPEN, group(CommittedOffset(7), CommittedOffset(9)), committed=True), "one that it does not have"
+
+
+def test_an_aborted_transaction_whose_offset_is_committed_is_found() -> None:
+    assert ended(OPEN, group(CommittedOffset(7)), committed=False)
+
+
+def test_a_transaction_that_ends_as_it_should_is_in_order() -> None:
+    assert ended(OPEN, group(CommittedOffset(7)), committed=True) is None
+    assert ended(OPEN, group(CommittedOffset(1)), committed=False) is None
+
+
+def test_an_offset_that_a_later_commit_has_superseded_is_dropped() -> None:
+    superseded = replace(OPEN, pending_transactional_offsets=pending(7, is_superseded=True))
+    assert ended(superseded, group(CommittedOffset(1)), committed=True) is None
+    assert ended(superseded, group(CommittedOffset(7)), committed=True)
+
+
+def test_the_transaction_of_another_producer_stays_open() -> None:
+    others = pending(9, producer_id=6)
+    before = replace(OPEN, pending_transactional_offsets=OPEN.pending_transactional_offsets | others)
+    assert ended(before, group(CommittedOffset(7), pending_transactional_offsets=others), committed=True) is None
+
+
+# -- expiry
+
+
+def expired(before: Group, *, at_ms: int = MINUTE_MS, after: Group | None = None) -> str | None:
+    command = c.ExpireOffsets(group_id="payments", at_ms=at_ms)
+    return offsets_expire_after_their_retention(STATE, made_exchange(command, before, after or group()))
+
+
+EMPTIED = group(CommittedOffset(7, committed_at_ms=0), protocol_type="consumer")
+STABLE = replace(EMPTIED, state=GroupState.STABLE, subscribed_topics=("clicks",))
+
+
+def test_an_offset_that_expires_before_its_retention_is_over_is_found() -> None:
+    assert expired(EMPTIED, at_ms=MINUTE_MS - 1) == "the retention of orders-0 began 59999 ms ago"
+    assert expired(EMPTIED) is None
+
+
+def test_the_retention_of_an_emptied_group_counts_from_when_it_became_empty() -> None:
+    assert expired(replace(EMPTIED, state_since_ms=1)) == "the retention of orders-0 began 59999 ms ago"
+    late = group(CommittedOffset(7, committed_at_ms=MINUTE_MS - 5), protocol_type="consumer")
+    assert expired(late) is None, "as in Kafka, a commit to an Empty group does not begin it again"
+
+
+def test_an_offset_of_a_subscribed_topic_that_expires_is_found() -> None:
+    assert expired(replace(STABLE, subscribed_topics=("orders",))) == "members subscribe to orders"
+    assert expired(STABLE) is None
+
+
+@pytest.mark.parametrize("state", [GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE])
+def test_an_offset_that_expires_in_a_rebalance_is_found(state: GroupState) -> None:
+    assert expired(replace(EMPTIED, state=state)) == f"orders-0 in {state}"
+
+
+def test_an_offset_whose_commit_has_named_a_time_and_one_that_stays_are_not_checked() -> None:
+    named = group(CommittedOffset(7, committed_at_ms=0, expires_at_ms=5), protocol_type="consumer")
+    assert expired(named, at_ms=5) is None
+    assert expired(EMPTIED, at_ms=1, after=EMPTIED) is None
+
+
+def test_other_commands_expire_nothing() -> None:
+    exchange = made_exchange(c.DeleteTopicOffsets(**NAMED, topic="orders"), EMPTIED, group())
+    assert offsets_expire_after_their_retention(STATE, exchange) is None

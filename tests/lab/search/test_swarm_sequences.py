@@ -1,0 +1,37 @@
+"""Sequences of steps are part of few plans, and those draw what they have to show."""
+
+from random import Random
+
+from regroup.lab.plan.steps import AbortsTransaction, BrokerStops, CommitsInTransaction, Leaves
+from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_sequences
+
+SEEDS = range(400)
+
+
+def sequences_of(seed: int) -> list[str]:
+    steps = draw_sequences(lambda part: Random(f"{seed}/{part}"), ["anna", "ben"], 2, 60_000)
+    return [type(each.step).__name__ for each in steps]
+
+
+def test_most_plans_have_no_sequence_and_some_have_both() -> None:
+    drawn = [sequences_of(seed) for seed in SEEDS]
+    assert 0.8 < drawn.count([]) / len(SEEDS) < 0.9
+    assert any("Leaves" in each and len(each) == 4 for each in drawn)
+
+
+def test_a_departure_lets_every_member_leave_at_one_time() -> None:
+    steps = list(departure_of(["anna", "ben"], 5_000))
+    assert [each.step for each in steps] == [Leaves("anna"), Leaves("ben")]
+    assert {each.trigger.delay_ms for each in steps} == {5_000}
+
+
+def test_a_coordinator_dies_when_the_outcome_of_a_transaction_is_stored() -> None:
+    pairs = [list(draw_coordinator_death(Random(seed), "anna", 1)) for seed in SEEDS]
+    assert {type(end.step) for end, _ in pairs} == {CommitsInTransaction, AbortsTransaction}
+    assert {death.trigger.milestone for _, death in pairs} == {"anna's transaction is prepared"}
+    assert not any(isinstance(death.step, BrokerStops) for _, death in pairs), "one broker cannot give its groups away"
+
+
+def test_one_of_several_brokers_may_stop() -> None:
+    deaths = [list(draw_coordinator_death(Random(seed), "anna", 2))[1].step for seed in SEEDS]
+    assert any(isinstance(each, BrokerStops) for each in deaths)
