@@ -1,5 +1,6 @@
 """`regroup export`: the three forms, parts of a history, files, and what is refused."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -55,7 +56,7 @@ def test_an_unreadable_picture_is_refused_with_the_part_to_choose(tmp_path: Path
     play(draw_plan(22), check_invariants=False, open_store=lambda: open_inline_store(store))
     code, out, err = run_command("export", store, "--group", "lab", "--svg")
     assert (code, out) == (2, "")
-    assert "a picture of more than 20 members or 100 times cannot be read; --from 4 --to " in err
+    assert re.search(r"a picture of more than 20 members or 100 times cannot be read; --from \d+ --to \d+ ", err)
     part = err.rpartition("; ")[2].split()[:4]
     assert run_command("export", store, "--group", "lab", "--svg", *part).code == 0
 

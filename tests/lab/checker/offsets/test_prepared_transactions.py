@@ -40,7 +40,7 @@ class Stored:
         self._position += 1
         record = encode_event("payments", self._position, 1, event, None)
         found = list(self.prepared.on_stored(record, self.groups, 0))
-        self.groups.on_stored(record, self._position)
+        self.groups.on_stored(record, event)
         return self._found(found)
 
     def end(self, *, committed: bool) -> list[str]:
