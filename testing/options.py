@@ -30,10 +30,15 @@ RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
 SETTINGS_FOR_TESTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",
+    "group.consumer.min.session.timeout.ms": "1",
+    "group.consumer.min.heartbeat.interval.ms": "1",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "0",
     "auto.create.topics.enable": "false",
 }
-"""Settings whose values for tests differ from Apache Kafka's defaults: no wait for more members, and no topic is
-created by a misspelt name."""
+"""Settings whose values for tests differ from Apache Kafka's defaults: no wait for more members or for the next target,
+short heartbeat intervals where the broker chooses them, any session timeout, and no topic is created by a misspelt
+name."""
 
 
 ServiceOfBrokers: TypeAlias = Callable[[BrokerCluster], AbstractAsyncContextManager[None]]

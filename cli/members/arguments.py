@@ -6,8 +6,8 @@ regroup members --bootstrap localhost:9092 --group payments --topic orders --cou
 regroup members --mqtt mqtt://localhost:1883 --group payments --topic orders --mqtt-control
 
 Faults, each as NUMBER:FAULT, or all:FAULT, and with @WHEN behind it if need be:
-  pause:20s, crash, leave, zombie, restart:5s, restart-as-stranger:5s, slow-join:5s, slow-sync:5s, never-sync,
-  assignor-fails, assignor-forgets, assignor-doubles
+  pause:20s, crash, leave, zombie, restart:5s, restart-as-stranger:5s, no-poll:60s, slow-join:5s, slow-sync:5s,
+  never-sync, assignor-fails, assignor-forgets, assignor-doubles; slow-revoke:5s in the consumer protocol
 WHEN is a time after the start (@30s) or a milestone: @after-joined, @after-elected, @after-assigned, @after-revoked,
 @after-lost, each with +TIME if need be (@after-assigned+5s).
 
@@ -40,8 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_mqtt(parser)
     _add_workload(parser)
     add = parser.add_argument
-    add("--session-timeout", metavar="TIME", type=duration_ms, default=45_000, help="(default: 45s)")
-    add("--heartbeat-interval", metavar="TIME", type=duration_ms, default=3_000, help="(default: 3s)")
+    add("--session-timeout", metavar="TIME", type=duration_ms, help="of the classic protocol (default: 45s)")
+    add("--heartbeat-interval", metavar="TIME", type=duration_ms, help="of the classic protocol (default: 3s)")
     add("--max-poll-interval", metavar="TIME", type=duration_ms, default=300_000, help="(default: 5m)")
 
 

@@ -36,6 +36,8 @@ CLOSE_TIMEOUT_S: Final = 10.0
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 """The values of --group-protocol."""
+SESSION_TIMEOUT_MS: Final = 45_000
+HEARTBEAT_INTERVAL_MS: Final = 3_000
 FleetMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
 
 
@@ -87,8 +89,13 @@ def plan_fleet(args: Namespace) -> FleetPlan:
         process_ms=args.process_ms,
         late_after_ms=args.late_after,
     )
-    if args.heartbeat_interval >= args.session_timeout:
-        heartbeat, session = format_duration(args.heartbeat_interval), format_duration(args.session_timeout)
+    for name, value in (("session-timeout", args.session_timeout), ("heartbeat-interval", args.heartbeat_interval)):
+        if args.group_protocol == CONSUMER and value is not None:
+            setting = f"group.consumer.{name.replace('-', '.')}.ms"
+            raise ValueError(f"--{name} is for the classic protocol; in the consumer protocol the broker has {setting}")
+    session_timeout_ms, heartbeat_interval_ms = _timeouts_ms(args)
+    if heartbeat_interval_ms >= session_timeout_ms:
+        heartbeat, session = format_duration(heartbeat_interval_ms), format_duration(session_timeout_ms)
         raise ValueError(f"--heartbeat-interval ({heartbeat}) must be shorter than --session-timeout ({session})")
     numbers = range(1, args.count + 1)
     settings = tuple(_consumer_settings(number, args) for number in numbers)
@@ -96,14 +103,24 @@ def plan_fleet(args: Namespace) -> FleetPlan:
     return FleetPlan(args, settings, faults, Subscribe(tuple(args.topic), args.topic_pattern), workload)
 
 
+def _timeouts_ms(args: Namespace) -> tuple[int, int]:
+    """The session timeout and the heartbeat interval of a classic member, by default those of Kafka's consumer."""
+    session_timeout_ms, heartbeat_interval_ms = args.session_timeout, args.heartbeat_interval
+    return (
+        SESSION_TIMEOUT_MS if session_timeout_ms is None else session_timeout_ms,
+        HEARTBEAT_INTERVAL_MS if heartbeat_interval_ms is None else heartbeat_interval_ms,
+    )
+
+
 def _consumer_settings(number: int, args: Namespace) -> ConsumerSettings:
+    session_timeout_ms, heartbeat_interval_ms = _timeouts_ms(args)
     return ConsumerSettings(
         group_id=args.group,
         client_id=member_name(args, number) if args.mqtt else f"regroup-{number}",
         group_instance_id=f"{args.group}-{number}" if args.static else None,
         partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
-        session_timeout_ms=args.session_timeout,
-        heartbeat_interval_ms=args.heartbeat_interval,
+        session_timeout_ms=session_timeout_ms,
+        heartbeat_interval_ms=heartbeat_interval_ms,
         max_poll_interval_ms=args.max_poll_interval,
         auto_offset_reset=args.auto_offset_reset,
     )

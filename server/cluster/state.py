@@ -184,8 +184,9 @@ class ClusterState:
         """Update the values that are derived from the topics after this event; `before` is the state before it."""
         if isinstance(event, TopicCreated | PartitionsAdded | TopicDeleted):
             self._topics_image = None
-            self._topics_version = self._event_number
         if isinstance(event, TopicCreated):
+            # Kafka resolves patterns again after new topics only, not after deleted or grown ones.
+            self._topics_version = self._event_number
             self._names_by_id[self.topics[event.name].id_bytes] = event.name
             self._names_by_metric[metric_name_of(event.name)] = event.name
         elif isinstance(event, TopicDeleted):

@@ -98,7 +98,10 @@ def explain_target(history: KnownHistory, happening: GroupHappening, event: ce.T
         waited = duration_text(happening.at_ms - bump.at_ms)
         why = reason(
             f"{cause_text(happening.cause)} {waited} after the group epoch had risen",
-            notes=["the assignment interval, or the search for topics of a pattern, had to end before"],
+            notes=[
+                "a target is computed with the next heartbeat after the assignment interval and the search for topics "
+                "of a pattern; when a timer removes a member, none is computed with that"
+            ],
         )
     return Explanation(
         sentence=sentence,

@@ -103,3 +103,10 @@ def test_the_story_of_a_group_names_epochs_and_the_states_of_members(kafka: Emul
     heartbeat = "ConsumerGroupHeartbeat of first"
     assert any(f"member-reconciled first-id, unrevoked-partitions, epoch 2 {heartbeat}" in line for line in lines)
     assert any("target-assigned uniform, group epoch 3" in line for line in lines)
+
+
+def test_the_broker_asks_members_for_short_heartbeat_intervals_and_allows_any_session_timeout() -> None:
+    with Emulator(topics={"orders": 4}, settings={"group.consumer.session.timeout.ms": 1_000}) as emulator:
+        member = Member(emulator, "first")
+        response = member.beat(rebalance_timeout_ms=60_000, subscribed_topic_names=["orders"], topic_partitions=[])
+        assert response.heartbeat_interval_ms == 200

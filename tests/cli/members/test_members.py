@@ -75,6 +75,11 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
             ["--group-protocol", "consumer", "--assignor", "range"],
             "--assignor is for the classic protocol; in the consumer protocol the coordinator assigns",
         ),
+        (
+            ["--group-protocol", "consumer", "--session-timeout", "6s"],
+            "--session-timeout is for the classic protocol; in the consumer protocol the broker has "
+            "group.consumer.session.timeout.ms",
+        ),
         (["--records-per-s", "-1"], "records_per_s must be at least 0, not -1"),
     ],
 )
