@@ -140,6 +140,10 @@ class ConsumerProtocolProcess:
         """Send a heartbeat now or, if one is in flight, as soon as that has its response."""
         if self._is_over or self._is_leaving or self._has_lost_all:
             return
+        if self.outside_poll_ms > self._settings.max_poll_interval_ms and self.consumer.has_joined:
+            # A process that was paused finds this out before it sends anything else, as in Java.
+            self._on_poll_timeout()
+            return
         self._is_heartbeat_wanted = self._is_heartbeat_in_flight
         if self._is_heartbeat_in_flight:
             return

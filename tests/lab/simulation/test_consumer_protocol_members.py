@@ -64,6 +64,15 @@ def test_a_crashed_member_is_removed_when_its_session_ends() -> None:
     assert 70 <= at_s < 85, "45 s after ben's last heartbeat, and with anna's next one"
 
 
+def test_a_member_that_is_paused_outside_poll_leaves_in_place_of_its_next_heartbeat() -> None:
+    ben = "ben: {protocol: consumer"
+    steps = "at 30s: ben does not poll for 20s\n  - at 35s: ben pauses for 40s"
+    scenario = SCENARIO.format(steps=steps, faults="").replace(ben, f"{ben}, max poll interval: 30s")
+    outcome = play(read_plan(scenario))
+    assert not outcome.failed
+    assert [each.at_ms - START_MS for each in outcome.records if each.type == "member-left"] == [75_001]
+
+
 def test_a_paused_member_is_fenced_and_joins_again() -> None:
     outcome, owned = played("at 30s: ben pauses for 60s")
     assert not outcome.failed
