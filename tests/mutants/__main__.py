@@ -6,7 +6,8 @@ python -m tests.mutants --results mutants.jsonl --table
 python -m tests.mutants --results mutants.jsonl --survivors lab
 
 The mutants are drawn by a seed, an equal share of each kind (`sites.py`). Each is written into a copy of the project,
-one copy for each process. The lab plays 200 seeds, with at most 120 seconds of CPU time.
+one copy for each process. The lab plays those of 200 seeds that execute the mutated line, with at
+most 120 seconds of CPU time; which ones these are is seen once, and kept in a file beside the results.
 """
 
 import argparse
@@ -15,13 +16,13 @@ import tempfile
 from pathlib import Path
 
 from tests.mutants.draw import draw
-from tests.mutants.judges import JUDGES
+from tests.mutants.judges import FIRST_SEED, JUDGES, SEEDS
 from tests.mutants.project_copy import ROOT, ProjectCopy
+from tests.mutants.reach import read_reach
 from tests.mutants.results import Verdicts, append_trial, format_survivors, format_table, read_trials
 from tests.mutants.sites import Mutation, all_mutations
 from tests.mutants.trials import MissingTrial, make_trials
 
-ROOMS = ("coordinator", "members")
 DEFAULT_COUNT = 400
 DEFAULT_SEED = 17
 
@@ -31,7 +32,7 @@ def check_unmutated() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = ProjectCopy(Path(folder))
         for name, judge in JUDGES.items():
-            verdict = judge(copy)
+            verdict = judge(copy, range(FIRST_SEED, FIRST_SEED + SEEDS))
             print(f"without any mutation, {name}: {verdict.outcome}, {verdict.cpu_s:.0f} s of CPU time", flush=True)
             if verdict.outcome == "killed":
                 sys.exit(f"{name} fails without any mutation: {verdict.by}")
@@ -39,11 +40,17 @@ def check_unmutated() -> None:
 
 def make_missing_trials(mutants: list[Mutation], trials: Verdicts, judges: list[str], file: Path, jobs: int) -> None:
     """Make the trials that are not in the file yet, mutant by mutant in the order of the draw, and add them."""
-    missing = [
-        MissingTrial(each, judge) for each in mutants for judge in judges if judge not in trials.get(each.key, {})
-    ]
-    if missing and not trials:
+    if all(trials.get(each.key, {}).keys() >= set(judges) for each in mutants):
+        return
+    if not trials:
         check_unmutated()
+    reach = read_reach(file.with_suffix(".reach.json"), FIRST_SEED, SEEDS)
+    missing = [
+        MissingTrial(each, judge, reach.seeds_that_execute(each))
+        for each in mutants
+        for judge in judges
+        if judge not in trials.get(each.key, {})
+    ]
     for number, trial in enumerate(make_trials(missing, jobs), 1):
         append_trial(file, trial)
         trials.setdefault(trial.key, {})[trial.judge] = trial
@@ -65,7 +72,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print the table, and make no trial")
     parser.add_argument("--survivors", choices=JUDGES, help="print what this judge does not kill, and make no trial")
     arguments = parser.parse_args()
-    mutants = draw(list(all_mutations(ROOT, ROOMS)), arguments.count, arguments.seed)
+    mutants = draw(list(all_mutations(ROOT)), arguments.count, arguments.seed)
     trials = read_trials(arguments.results)
     if arguments.survivors:
         print(*format_survivors(mutants, trials, arguments.survivors), sep="\n")

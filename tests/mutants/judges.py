@@ -5,7 +5,7 @@ import re
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired, run
@@ -41,13 +41,15 @@ class Verdict:
     cpu_s: float
 
 
-def judge_by_lab(copy: ProjectCopy) -> Verdict:
-    """Play 200 seeds, or as many as 120 seconds of CPU time allow."""
-    command = [sys.executable, "-m", "tests.mutants.play_seeds", str(FIRST_SEED), str(SEEDS)]
+def judge_by_lab(copy: ProjectCopy, seeds: Sequence[int]) -> Verdict:
+    """Play the seeds that execute the mutant, or as many of them as 120 seconds of CPU time allow."""
+    if not seeds:
+        return Verdict("survived", "", 0.0)
+    command = [sys.executable, "-m", "tests.mutants.play_seeds", *map(str, seeds)]
     return _run_process(copy, command, LAB_CPU_S, _last_line)
 
 
-def judge_by_tests(copy: ProjectCopy) -> Verdict:
+def judge_by_tests(copy: ProjectCopy, seeds: Sequence[int]) -> Verdict:
     """Run the quick tests of the coordinator and of the members, up to the first that fails."""
     command = [
         sys.executable,
@@ -66,7 +68,7 @@ def judge_by_tests(copy: ProjectCopy) -> Verdict:
     return _run_process(copy, command, TESTS_CPU_S, _failed_test)
 
 
-def judge_by_stories(copy: ProjectCopy) -> Verdict:
+def judge_by_stories(copy: ProjectCopy, seeds: Sequence[int]) -> Verdict:
     """Serve with the mutant, and ask it every story of less than a minute; the unmutated project asks.
 
     A story that fails is asked again by itself, since on a busy machine one may fail by its timing alone.
@@ -114,11 +116,12 @@ def _failing_stories(address: str, cases: list[str]) -> list[str]:
     return [each["behaviour"] for each in report["verdicts"] if each["outcome"] == "fail"]
 
 
-JUDGES: Final[dict[str, Callable[[ProjectCopy], Verdict]]] = {
+JUDGES: Final[dict[str, Callable[[ProjectCopy, Sequence[int]], Verdict]]] = {
     "lab": judge_by_lab,
     "stories": judge_by_stories,
     "tests": judge_by_tests,
 }
+"""The judges by their names. Each gets a copy of the project, and the seeds that the lab plays."""
 
 
 def _cpu_of_children_s() -> float:

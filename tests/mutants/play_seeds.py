@@ -1,4 +1,4 @@
-"""Play seeds of the lab until one fails: `python -m tests.mutants.play_seeds FIRST COUNT`.
+"""Play seeds of the lab until one fails: `python -m tests.mutants.play_seeds SEED...`.
 
 The exit code is 0 if none of them fails, and 1 if one does; its first violation is the last line that is printed. A
 seed that takes too much CPU time counts as one that fails: its run does not end.
@@ -7,6 +7,7 @@ seed that takes too much CPU time counts as one that fails: its run does not end
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from functools import partial
 from types import FrameType
 
@@ -23,11 +24,11 @@ def end_process(seed: int, number: int, frame: FrameType | None) -> None:
     os._exit(1)
 
 
-def play(first: int, count: int) -> str:
+def play(seeds: Iterable[int], seed_cpu_s: float = SEED_CPU_S) -> str:
     """Play the seeds up to the first that fails, and say how; an empty text if none does."""
-    for seed in range(first, first + count):
+    for seed in seeds:
         signal.signal(signal.SIGVTALRM, partial(end_process, seed))
-        signal.setitimer(signal.ITIMER_VIRTUAL, SEED_CPU_S)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seed_cpu_s)
         try:
             finding = run_seed(seed, draw=draw_plan)
         except Exception as error:  # noqa: BLE001 - whatever the mutant raises shows it
@@ -38,6 +39,6 @@ def play(first: int, count: int) -> str:
 
 
 if __name__ == "__main__":
-    if failure := play(int(sys.argv[1]), int(sys.argv[2])):
+    if failure := play(map(int, sys.argv[1:])):
         print(failure)
         sys.exit(1)

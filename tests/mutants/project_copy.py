@@ -17,17 +17,21 @@ class ProjectCopy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        list_files = ["git", "ls-files", "-coz", "--exclude-standard"]
-        listed = subprocess.run(list_files, cwd=ROOT, capture_output=True, check=True, text=True)
-        for name in listed.stdout.split("\0"):
-            if name and (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(ROOT / name, folder / name)
+        for path in self.list_files():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, folder / path)
         namespace = folder / "build" / "editable" / "regroup"
         namespace.mkdir(parents=True)
         for marker in sorted(folder.glob("*/py.typed")):
             (namespace / marker.parent.name).symlink_to(marker.parent)
         (namespace / "__main__.py").symlink_to(folder / "cli" / "__main__.py")
+
+    @staticmethod
+    def list_files() -> list[Path]:
+        """The paths of the files of the checkout that are copied, below its folder, in their order."""
+        command = ["git", "ls-files", "-coz", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
+        return sorted(Path(name) for name in set(listed.stdout.split("\0")) if name and (ROOT / name).is_file())
 
     @property
     def environment(self) -> dict[str, str]:

@@ -16,6 +16,8 @@ class Trial(msgspec.Struct):
     judge: str
     mutation: Mutation
     verdict: Verdict
+    seeds: int
+    """How many seeds of the lab execute the mutant."""
 
 
 Verdicts = dict[str, dict[str, Trial]]
@@ -78,7 +80,7 @@ def format_survivors(mutants: list[Mutation], trials: Verdicts, judge: str) -> l
         others = [f"{name}: {judged[name].verdict.by}" for name in JUDGES if is_killed(judged, name)]
         change = f"{' '.join(each.before.split())[:120]} -> {' '.join(each.after.split())[:120]}"
         lines += [
-            f"{each.key} {each.path}:{each.line} {each.kind}: {change}",
-            f"    {'; '.join(others) or 'survives all'}",
+            f"{each.key} {each.path}:{each.line} {each.function} {each.kind}: {change}",
+            f"    {judged[judge].seeds} seeds execute it; {'; '.join(others) or 'survives all'}",
         ]
     return lines

@@ -8,9 +8,10 @@ Annotations, decorators, strings, `__repr__`, `__str__` and what is logged are n
 """
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 Kind: TypeAlias = Literal["operator", "condition", "constant", "removed statement", "swapped arguments"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+ROOMS: Final = ("coordinator", "members")
+"""The folders whose files are mutated."""
 
 _OPERATORS: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Lt: ast.LtE,
@@ -49,16 +52,22 @@ class Mutation:
 
     path: str
     kind: Kind
+    function: str
+    """The qualified name of the function or class that it stands in; empty in the body of the module."""
     line: int
+    last_line: int
+    """The lines from `line` to `last_line` are those of its statement, or of the head of a compound statement."""
     start: int
     end: int
     before: str
     after: str
+    ordinal: int = 0
+    """Its place among the mutations of the function that change the same text in the same way."""
 
     @property
     def key(self) -> str:
-        """What names the mutation between runs: it stays as long as the file stands before it as it does now."""
-        text = f"{self.path}:{self.kind}:{self.start}:{self.before}:{self.after}"
+        """What names the mutation between runs. Changes in other places of the file leave it as it is."""
+        text = f"{self.path}:{self.function}:{self.kind}:{self.before}:{self.after}:{self.ordinal}"
         return sha256(text.encode()).hexdigest()[:12]
 
     def apply(self, source: bytes) -> bytes:
@@ -71,7 +80,12 @@ def mutations_of(path: Path, source: bytes) -> list[Mutation]:
     finder = _Finder(path.as_posix(), source)
     finder.visit(ast.parse(source))
     unique = {(each.start, each.end, each.after): each for each in finder.found if each.before != each.after}
-    return [each for _, each in sorted(unique.items()) if _compiles(each.apply(source))]
+    alike: Counter[str] = Counter()
+    numbered = []
+    for _, each in sorted(unique.items()):
+        numbered.append(replace(each, ordinal=alike[each.key]))
+        alike[each.key] += 1
+    return [each for each in numbered if _compiles(each.apply(source))]
 
 
 def _compiles(source: bytes) -> bool:
@@ -92,6 +106,8 @@ class _Finder(ast.NodeVisitor):
         for line in source.splitlines(keepends=True):
             self.line_starts.append(self.line_starts[-1] + len(line))
         self.found: list[Mutation] = []
+        self.names: list[str] = []
+        self.lines = (1, 1)
 
     def _add(self, kind: Kind, node: ast.expr | ast.stmt, after: str) -> None:
         assert node.end_lineno is not None
@@ -99,7 +115,8 @@ class _Finder(ast.NodeVisitor):
         start = self.line_starts[node.lineno - 1] + node.col_offset
         end = self.line_starts[node.end_lineno - 1] + node.end_col_offset
         before = self.source[start:end].decode()
-        self.found.append(Mutation(self.path, kind, node.lineno, start, end, before, after))
+        function = ".".join(self.names)
+        self.found.append(Mutation(self.path, kind, function, *self.lines, start, end, before, after))
 
     def _replace(self, kind: Kind, node: ast.expr, mutated: ast.expr) -> None:
         self._add(kind, node, f"({ast.unparse(mutated)})")
@@ -115,13 +132,13 @@ class _Finder(ast.NodeVisitor):
             return
         for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each)):
             self.visit(default)
-        self._visit_body(node.body)
+        self._visit_body(node.body, node.name)
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the name that ast.NodeVisitor looks for
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Visit the body of a class, and not its bases and keywords."""
-        self._visit_body(node.body)
+        self._visit_body(node.body, node.name)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """Visit the value of an annotated assignment, and not a type that it names."""
@@ -224,9 +241,15 @@ class _Finder(ast.NodeVisitor):
             isinstance(each, ast.Attribute) and each.attr in _LOG_NAMES for each in ast.walk(node.func)
         )
 
-    def _visit_body(self, body: list[ast.stmt]) -> None:
-        """Visit the statements of a block, and remove each that the rest can be compiled without."""
+    def _visit_body(self, body: list[ast.stmt], name: str = "") -> None:
+        """Visit the statements of a block, and remove each that the rest can be compiled without.
+
+        `name` is that of the function or class if the block is its body.
+        """
+        outer_lines = self.lines
+        self.names += [name] if name else []
         for statement in body:
+            self.lines = _lines_of(statement)
             if _can_be_removed(statement) and not (
                 isinstance(statement, ast.Expr)
                 and isinstance(statement.value, ast.Call)
@@ -234,6 +257,9 @@ class _Finder(ast.NodeVisitor):
             ):
                 self._add("removed statement", statement, "pass")
             self.visit(statement)
+        self.lines = outer_lines
+        if name:
+            self.names.pop()
 
     def generic_visit(self, node: ast.AST) -> None:
         """Visit the children, blocks of statements as blocks."""
@@ -247,6 +273,14 @@ class _Finder(ast.NodeVisitor):
                         self.visit(each)
             elif isinstance(value, ast.AST):
                 self.visit(value)
+
+
+def _lines_of(statement: ast.stmt) -> tuple[int, int]:
+    """The first and the last line of a statement; of its head alone, if blocks of other statements follow."""
+    assert statement.end_lineno is not None
+    blocks = [each for each in ast.walk(statement) if isinstance(each, ast.stmt) and each is not statement]
+    last = min((each.lineno for each in blocks), default=statement.end_lineno + 1) - 1
+    return statement.lineno, max(statement.lineno, last)
 
 
 def _can_be_removed(statement: ast.stmt) -> bool:
@@ -265,8 +299,8 @@ def _can_be_removed(statement: ast.stmt) -> bool:
             return False
 
 
-def all_mutations(root: Path, rooms: tuple[str, ...]) -> Iterator[Mutation]:
-    """The mutations of every file of these rooms, in the order of their paths."""
-    for room in rooms:
+def all_mutations(root: Path) -> Iterator[Mutation]:
+    """The mutations of every file of the rooms, in the order of their paths."""
+    for room in ROOMS:
         for path in sorted((root / room).rglob("*.py")):
             yield from mutations_of(path.relative_to(root), path.read_bytes())

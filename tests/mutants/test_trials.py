@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import judges
-from tests.mutants.judges import JUDGES, Verdict, judge_by_lab, judge_by_stories, judge_by_tests
+from tests.mutants.judges import FIRST_SEED, JUDGES, Verdict, judge_by_lab, judge_by_stories, judge_by_tests
 from tests.mutants.project_copy import ROOT, ProjectCopy
 from tests.mutants.results import Trial, append_trial, format_survivors, format_table, read_trials
 from tests.mutants.sites import Mutation, mutations_of
 
 
 def a_mutation(after: str = "(b <= c)") -> Mutation:
-    return Mutation("coordinator/decide.py", "operator", 1, 0, 5, "b < c", after)
+    return Mutation("coordinator/decide.py", "operator", "decide", 1, 1, 0, 5, "b < c", after)
 
 
 def a_trial(judge: str, verdict: Verdict, mutation: Mutation | None = None) -> Trial:
     mutation = mutation or a_mutation()
-    return Trial(mutation.key, judge, mutation, verdict)
+    return Trial(mutation.key, judge, mutation, verdict, seeds=7)
 
 
 def test_verdicts_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_table_counts_mutants_that_every_judge_has_seen() -> None:
     table = format_table([seen, unseen], trials)
     assert "| operator | 1 | 0 | 0 | 1 | 0 |" in table
     assert "| constant | 0 | 0 | 0 | 0 | 0 |" in table
-    assert format_survivors([seen, unseen], trials, "lab")[1:] == ["    tests: a test"]
+    assert format_survivors([seen, unseen], trials, "lab")[1:] == ["    7 seeds execute it; tests: a test"]
 
 
 @pytest.mark.slow
@@ -77,6 +77,9 @@ def test_each_judge_kills_a_mutant_that_refuses_every_right_generation(tmp_path:
     ]
     copy = ProjectCopy(tmp_path)
     with copy.mutated(mutation):
-        verdicts = [judge(copy) for judge in (judge_by_lab, judge_by_stories, judge_by_tests)]
+        verdicts = [
+            judge(copy, range(FIRST_SEED, FIRST_SEED + 20))
+            for judge in (judge_by_lab, judge_by_stories, judge_by_tests)
+        ]
     assert [each.outcome for each in verdicts] == ["killed"] * 3
     assert (copy.folder / path).read_bytes() == original

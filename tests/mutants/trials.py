@@ -19,6 +19,8 @@ class MissingTrial(NamedTuple):
 
     mutation: Mutation
     judge: str
+    seeds: list[int]
+    """The seeds that the lab plays: those that execute the mutant."""
 
 
 @cache
@@ -31,7 +33,8 @@ def make_trial(folder: Path, missing: MissingTrial) -> Trial:
     """Show one mutant to one judge, in the copy of this process."""
     copy = copy_of_process(folder)
     with copy.mutated(missing.mutation):
-        return Trial(missing.mutation.key, missing.judge, missing.mutation, JUDGES[missing.judge](copy))
+        verdict = JUDGES[missing.judge](copy, missing.seeds)
+    return Trial(missing.mutation.key, missing.judge, missing.mutation, verdict, len(missing.seeds))
 
 
 def make_trials(missing: list[MissingTrial], jobs: int) -> Iterator[Trial]:
