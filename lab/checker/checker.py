@@ -24,6 +24,7 @@ from regroup.lab.checker import offset_invariants, store_invariants
 from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
+from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.outputs import OutputLedger
@@ -38,6 +39,7 @@ from regroup.lab.checker.open_requests import OpenRequests
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
     ConsumerChange,
+    ConsumerClosed,
     ConsumerError,
     JoinedGroup,
     PartitionsLost,
@@ -110,6 +112,7 @@ class Checker:
             self.state.acknowledgements.removed_members, self.state.classic_groups.absent_members
         )
         self.fenced = FencedMembers()
+        self._departures = Departures()
         self.transactions = TransactionLedger()
         self.positions = ReadPositions()
         self._prepared = PreparedTransactions()
@@ -410,8 +413,13 @@ class Checker:
 
     def on_member_request(self, name: str, message: Message) -> None:
         """Report a commit that a member sends after it was fenced; every other request is in order."""
+        self._departures.on_request(name, message)
         if violation := self.fenced.on_request(name, message):
             self._report_members([violation])
+
+    def on_member_response(self, name: str, message: Message, response: Any) -> None:
+        """Take note of the response to a member's request; None if the request has failed."""
+        self._departures.on_response(name, message, response)
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
         """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
@@ -427,6 +435,9 @@ class Checker:
             case JoinedGroup():
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
+            case ConsumerClosed():
+                if violation := self._departures.on_close(name):
+                    self._report_members([violation])
         if isinstance(change, JoinedGroup):
             self.fenced.on_new_life(name)
         if not isinstance(change, ConsumerError):
@@ -436,6 +447,7 @@ class Checker:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
         more."""
         self.fenced.on_new_life(name)
+        self._departures.on_new_life(name)
         self.positions.on_owner_change(name)
         self.members.on_member_stop(name, at_ms)
 

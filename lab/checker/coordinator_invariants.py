@@ -25,6 +25,7 @@ from regroup.lab.checker.offset_invariants import (
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
 )
+from regroup.lab.checker.requested_parts import a_response_names_what_was_requested
 from regroup.lab.checker.response_table import (
     AFTER_HOLD,
     UNAVAILABLE_ERRORS,
@@ -214,6 +215,7 @@ RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_response_agrees_with_the_store,
     a_response_waits_for_the_kafka_log,
     a_response_is_in_the_response_table,
+    a_response_names_what_was_requested,
 )
 """The invariants that are checked when a response leaves, unless the coordinator is unavailable."""
 
@@ -235,6 +237,7 @@ CONSUMER_GROUP_RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_response_waits_until_its_events_are_durable,
     a_response_agrees_with_the_store,
     a_response_waits_for_the_kafka_log,
+    a_response_names_what_was_requested,
 )
 """The invariants of responses for a group of the consumer protocol. The response table has no rows for it: errors are
 judged by `consumer_rules`."""

@@ -15,6 +15,7 @@ from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
 from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
+from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES
 from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
 from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
@@ -68,6 +69,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.NO_RECORD_SKIPPED,
                 *POSITION_SENTENCES,
                 POLL_TIMEOUT,
+                CLOSED_MEMBER_LEAVES,
                 FENCED_COMMITS_NOTHING,
                 FENCED_PROCESSES_NOTHING,
             )

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
@@ -27,7 +27,7 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.consumer.inputs import Subscribe
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived, Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
@@ -251,7 +251,11 @@ class SimulatedMembers:
         transport: MemberTransport = self._transport(name)
         if self._checker and self._plan.members[name].isolation_level == READ_COMMITTED:
             transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
-        return ObservedTransport(transport, partial(self._on_request, name)) if self._checker else transport
+        if self._checker is None:
+            return transport
+        return ObservedTransport(
+            transport, partial(self._on_request, name), partial(self._checker.on_member_response, name)
+        )
 
     def _on_request(self, name: str, message: Message) -> None:
         assert self._checker is not None
@@ -282,14 +286,28 @@ class SimulatedMembers:
 
 
 class ObservedTransport:
-    """The network transport of a member; it calls `on_request` with each request that the member sends."""
+    """The network transport of a member.
 
-    def __init__(self, transport: MemberTransport, on_request: Callable[[Message], None]) -> None:
-        self._transport, self._on_request = transport, on_request
+    It calls `on_request` with each request that the member sends, and `on_response` with the request and its response,
+    None if the request has failed.
+    """
+
+    def __init__(
+        self,
+        transport: MemberTransport,
+        on_request: Callable[[Message], None],
+        on_response: Callable[[Message, Any], None],
+    ) -> None:
+        self._transport, self._on_request, self._on_response = transport, on_request, on_response
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         self._on_request(request.message)
-        self._transport.send(request, callback)
+
+        def handle(received: ResponseReceived | RequestFailed) -> None:
+            self._on_response(request.message, received.response if isinstance(received, ResponseReceived) else None)
+            callback(received)
+
+        self._transport.send(request, handle)
 
     def disconnect_coordinator(self) -> None:
         self._transport.disconnect_coordinator()

@@ -146,6 +146,19 @@ def a_response_says_what_is_stored(
     return None
 
 
+def a_full_heartbeat_gets_its_assignment(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """A heartbeat that names timeout, subscription and owned partitions gets the assignment, also an unchanged one."""
+    command, response = exchange.command, exchange.response
+    assert isinstance(command, ConsumerGroupHeartbeat)
+    names_subscription = command.subscribed_topics is not None or command.subscribed_regex is not None
+    is_full = command.rebalance_timeout_ms != -1 and names_subscription and command.owned is not None
+    if command.member_epoch < 0 or not is_full or assignment_of(response) is not None:
+        return None
+    return f"the response to {command.member_id} has no assignment"
+
+
 def a_heartbeat_bumps_the_group_epoch_once(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
@@ -256,6 +269,7 @@ HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_member_at_the_target_has_nothing_outside_it,
     only_a_present_epoch_is_accepted,
     a_response_says_what_is_stored,
+    a_full_heartbeat_gets_its_assignment,
     a_heartbeat_bumps_the_group_epoch_once,
 )
 """Invariants of heartbeats that are accepted, by the group after them."""

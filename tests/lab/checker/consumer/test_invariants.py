@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
+from msgspec.structs import replace
+
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ConsumerProfile
@@ -71,6 +73,16 @@ def test_the_present_epoch_and_the_one_before_are_accepted_and_no_other() -> Non
     assert accepted == [None, None]
     assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", 2)), SETTINGS)
     assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("ben", 2)), SETTINGS)
+
+
+def test_a_full_heartbeat_gets_its_assignment_and_a_short_one_need_not() -> None:
+    named = {"subscribed_topics": ("orders",), "rebalance_timeout_ms": 5_000}
+    full = replace(heartbeat("anna", 2, (0,)), **named)
+    bare = ConsumerGroupHeartbeatResponse(member_id="anna", member_epoch=2)
+    assert i.a_full_heartbeat_gets_its_assignment(groups(), exchange(full, bare), SETTINGS)
+    assert i.a_full_heartbeat_gets_its_assignment(groups(), exchange(full, answer("anna", 2, 0)), SETTINGS) is None
+    for short in (heartbeat("anna", 2, (0,)), replace(heartbeat("anna", 2), **named)):
+        assert i.a_full_heartbeat_gets_its_assignment(groups(), exchange(short, bare), SETTINGS) is None
 
 
 def test_an_older_epoch_commits_what_the_member_has_had_since_then() -> None:

@@ -1,0 +1,84 @@
+"""Members that are closed: one that its coordinator accepts as a member leaves its group.
+
+departures = Departures()
+departures.on_request("ben", message)                    # ben sends a request
+departures.on_response("ben", message, response)         # ben gets its response; None if there is none
+departures.on_close("ben")                               # the violation that this is, or None
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+
+CLOSED_MEMBER_LEAVES: Final = (
+    "A member that is closed leaves its group, if its coordinator has accepted its last heartbeat; a static member of "
+    "a classic group does not (KIP-345)."
+)
+_PROVES_MEMBERSHIP: Final = (HeartbeatRequest, SyncGroupRequest, ConsumerGroupHeartbeatRequest)
+_OF_THE_COORDINATOR: Final = (*_PROVES_MEMBERSHIP, FindCoordinatorRequest, JoinGroupRequest, LeaveGroupRequest)
+
+
+@dataclass(slots=True)
+class _Membership:
+    """What the requests of one process have shown."""
+
+    is_accepted: bool = False
+    """Whether the last response of its coordinator accepts it as a member."""
+    stays_when_closed: bool = False
+    """Whether it is a static member of a classic group."""
+    has_left: bool = False
+
+
+class Departures:
+    """The members of a run, by name, and which of them have left their groups."""
+
+    def __init__(self) -> None:
+        self._memberships: dict[str, _Membership] = {}
+
+    def on_new_life(self, name: str) -> None:
+        """Forget what was known of a member: its process has ended."""
+        self._memberships.pop(name, None)
+
+    def on_request(self, name: str, message: Message) -> None:
+        """Note whether a member leaves with a request, or looks for its coordinator again."""
+        membership = self._memberships.setdefault(name, _Membership())
+        match message:
+            case JoinGroupRequest():
+                membership.stays_when_closed = message.group_instance_id is not None
+                membership.has_left = membership.is_accepted = False
+            case ConsumerGroupHeartbeatRequest():
+                membership.stays_when_closed = False
+                membership.has_left = message.member_epoch < 0
+            case LeaveGroupRequest():
+                membership.has_left = True
+            case FindCoordinatorRequest():
+                membership.is_accepted = False
+
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Note whether a response accepts its member. `response` is None for a request that has failed."""
+        membership = self._memberships.get(name)
+        if membership is None:
+            return
+        if response is None:
+            membership.is_accepted = False
+        elif isinstance(message, _OF_THE_COORDINATOR):
+            is_accepted = getattr(response, "error_code", None) == ErrorCode.NONE
+            membership.is_accepted = is_accepted and isinstance(message, _PROVES_MEMBERSHIP)
+
+    def on_close(self, name: str) -> MemberViolation | None:
+        """Check a member whose consumer is closed; returns a violation if it should have left its group."""
+        membership = self._memberships.get(name, _Membership())
+        if not membership.is_accepted or membership.has_left or membership.stays_when_closed:
+            return None
+        return MemberViolation(CLOSED_MEMBER_LEAVES, f"{name} was accepted as a member, and sends nothing that leaves")

@@ -1,0 +1,78 @@
+"""A member that is closed while its coordinator accepts it leaves its group."""
+
+from typing import Any
+
+import pytest
+
+from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES, Departures
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+IDS: dict[str, Any] = {"group_id": "g", "member_id": "m", "generation_id": 1}
+NAMED: dict[str, Any] = {"group_id": "g", "session_timeout_ms": 45_000, "protocol_type": "consumer", "protocols": []}
+JOIN = JoinGroupRequest(**NAMED)
+STATIC_JOIN = JoinGroupRequest(**NAMED, group_instance_id="ben-1")
+SYNC = (SyncGroupRequest(**IDS), SyncGroupResponse())
+HEARTBEAT = HeartbeatRequest(**IDS)
+LEAVE = LeaveGroupRequest(group_id="g", member_id="m")
+CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3)
+ACCEPTED = (CONSUMER_HEARTBEAT, ConsumerGroupHeartbeatResponse())
+
+
+def departures(*sent: Message | tuple[Message, Any]) -> Departures:
+    """What is known of ben after these requests; each is alone, or with its response."""
+    known = Departures()
+    for each in sent:
+        message, *response = each if isinstance(each, tuple) else (each,)
+        known.on_request("ben", message)
+        if response:
+            known.on_response("ben", message, response[0])
+    return known
+
+
+@pytest.mark.parametrize("sent", [(JOIN, SYNC), (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse())), (ACCEPTED,)])
+def test_an_accepted_member_that_closes_and_has_not_left_is_found(sent: Any) -> None:
+    found = departures(*sent).on_close("ben")
+    assert found is not None
+    assert found.sentence == CLOSED_MEMBER_LEAVES
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        (JOIN, SYNC, LEAVE),
+        (ACCEPTED, ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1)),
+        (ACCEPTED, ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-2)),
+    ],
+)
+def test_a_member_that_has_left_is_in_order(sent: Any) -> None:
+    assert departures(*sent).on_close("ben") is None
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        (JOIN,),
+        (STATIC_JOIN, SYNC),
+        (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse(error_code=27))),
+        (JOIN, SYNC, (HEARTBEAT, None)),
+        (JOIN, SYNC, FindCoordinatorRequest(key="g")),
+    ],
+)
+def test_a_member_that_is_static_or_not_accepted_need_not_leave(sent: Any) -> None:
+    assert departures(*sent).on_close("ben") is None
+
+
+def test_a_process_that_has_ended_need_not_leave() -> None:
+    known = departures(JOIN, SYNC)
+    known.on_new_life("ben")
+    assert known.on_close("ben") is None
