@@ -25,8 +25,9 @@ from regroup.lab.checker.offset_invariants import (
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
 )
-from regroup.lab.checker.requested_parts import a_response_names_what_was_requested
-from regroup.lab.checker.response_table import (
+from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_group
+from regroup.lab.checker.responses.requested_parts import a_response_names_what_was_requested
+from regroup.lab.checker.responses.response_table import (
     AFTER_HOLD,
     UNAVAILABLE_ERRORS,
     find_row,
@@ -229,6 +230,7 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
+    c.DescribeGroup: (*RESPONSE_INVARIANTS, a_description_shows_the_stored_group),
     c.OffsetFetch: (*RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed),
 }
 """`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""

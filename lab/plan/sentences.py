@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from regroup.lab.plan.flawed_requests import FLAWED_REQUESTS
 from regroup.notation.durations import DURATION_PATTERN, format_duration, parse_duration_ms
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
@@ -82,6 +83,8 @@ API_NAME: Final = Placeholder("|".join(api.name for api in APIS.values()), "Sync
 """A type of request by Kafka's name."""
 ERROR_NAME: Final = Placeholder("|".join(code.name for code in ErrorCode), "FENCED_INSTANCE_ID")
 """An error code by Kafka's name."""
+FLAWED_REQUEST: Final = Placeholder("|".join(FLAWED_REQUESTS), FLAWED_REQUESTS[4])
+"""A request that has to be refused."""
 
 PLACEHOLDERS: Final[dict[str, Placeholder]] = {
     "member": MEMBER_NAME,
@@ -94,6 +97,7 @@ PLACEHOLDERS: Final[dict[str, Placeholder]] = {
     "partitions": COUNT,
     "api": API_NAME,
     "code": ERROR_NAME,
+    "flaw": FLAWED_REQUEST,
     "count": COUNT,
     "number": COUNT,
     "partition_seconds": DECIMAL,

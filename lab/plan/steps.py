@@ -174,6 +174,21 @@ class NewMemberFallsSilent(Sentence, frozen=True):
     group: str
 
 
+class GroupIsDescribed(Sentence, frozen=True):
+    """An administrator asks for the state and the members of a group, with DescribeGroups and ConsumerGroupDescribe."""
+
+    templates = ("an administrator describes group {group}",)
+    group: str
+
+
+class InvalidRequestIsSent(Sentence, frozen=True):
+    """A client that is no member sends a request that the coordinator has to refuse."""
+
+    templates = ("a client sends group {group} {flaw}",)
+    group: str
+    flaw: str
+
+
 # -- network
 
 
@@ -349,6 +364,8 @@ ClientStep = (
     | GroupIsDeleted
     | NewMemberDoesNotReturn
     | NewMemberFallsSilent
+    | GroupIsDescribed
+    | InvalidRequestIsSent
 )
 NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps

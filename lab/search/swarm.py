@@ -20,6 +20,8 @@ from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
     draw_consumer_settings,
+    draw_new_topics,
+    draw_patterns,
     draw_protocols,
     has_consumer_protocol,
 )
@@ -94,6 +96,8 @@ def draw_plan(
     members = draw_protocols(protocols, members, consumer_share)
     members = vary_members(random_stream("each member"), members)
     is_consumer = has_consumer_protocol(members)
+    patterns = random_stream("patterns")
+    members = draw_patterns(patterns, members)
     settings = draw_settings(random_stream("settings"), len(members)) | draw_expiry(random_stream("expiry"))
     if is_consumer:
         settings |= draw_consumer_settings(protocols)
@@ -103,7 +107,10 @@ def draw_plan(
     steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
     has_all_faults = len(faults) == len(FAULT_KINDS)
     if has_sequences and has_all_faults:
-        steps += draw_sequences(random_stream, list(members), brokers, duration_ms)
+        steps += draw_new_topics(patterns, members, duration_ms)
+        steps += draw_sequences(
+            random_stream, list(members), groups, brokers, duration_ms, has_consumer_protocol=is_consumer
+        )
     plan = SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,

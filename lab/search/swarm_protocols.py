@@ -5,19 +5,23 @@
 It has a random stream of its own: the plan of a seed that stays classic is what it was before there was a choice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.lab.plan.plan import MemberPlan
+from regroup.lab.plan.plan import MemberPlan, PlannedStep
+from regroup.lab.plan.steps import TopicIsCreated
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CONSUMER
 
 CONSUMER_SHARE: Final = 1 / 6
 """The share of plans that have members of the consumer protocol."""
 MIXED_SHARE: Final = 0.4
 """The share of these plans in which each member draws its protocol."""
+PATTERN_SHARE: Final = 1 / 2
+"""The share of plans with the consumer protocol in which members subscribe to patterns (RE2)."""
 CONSUMER_FAULTS: Final = ((), (), (), ("slow-join:5s",), ("slow-revoke:2s",), ("slow-revoke:20s",))
 CONSUMER_APIS: Final = ("ConsumerGroupHeartbeat", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
 """The requests that a member of the consumer protocol sends, for faults by which one is lost."""
@@ -41,6 +45,35 @@ def draw_protocols(
         else replace(_with_own_instance_id(name, each), protocol=CONSUMER, faults=rng.choice(CONSUMER_FAULTS))
         for name, each in members.items()
     }
+
+
+def draw_patterns(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, MemberPlan]:
+    """The members, some of them with a pattern in place of topics: in half of the plans, half of those with the
+    consumer protocol.
+
+    A pattern matches the topics of its member, or one of them and all whose names begin alike.
+    """
+    if rng.random() >= PATTERN_SHARE:
+        return dict(members)
+    return {
+        name: replace(each, pattern=_draw_pattern(rng, each.topics))
+        if each.protocol == CONSUMER and rng.random() < 0.5
+        else each
+        for name, each in members.items()
+    }
+
+
+def _draw_pattern(rng: Random, topics: Sequence[str]) -> str:
+    return rng.choice(("|".join(topics), f"{rng.choice(topics)}.*"))
+
+
+def draw_new_topics(rng: Random, members: Mapping[str, MemberPlan], duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which topics are created that a pattern of these members may match: one or two, if there is
+    any pattern."""
+    topics = [topic for each in members.values() if each.pattern for topic in each.topics]
+    for number in range(rng.randint(1, 2)) if topics else ():
+        created = TopicIsCreated(f"{rng.choice(topics)}-{number + 2}", rng.randint(1, 4))
+        yield PlannedStep(StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100), created)
 
 
 def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:

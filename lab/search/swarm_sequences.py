@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
+from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
 from regroup.lab.plan.plan import PlannedStep
 from regroup.lab.plan.steps import (
     AbortsTransaction,
@@ -16,6 +17,8 @@ from regroup.lab.plan.steps import (
     BrokerStops,
     CommitsInTransaction,
     DiskFails,
+    GroupIsDescribed,
+    InvalidRequestIsSent,
     Leaves,
     PowerFails,
     SimulationStep,
@@ -27,14 +30,25 @@ DEPARTURE_SHARE: Final = 1 / 12
 COORDINATOR_DEATH_SHARE: Final = 1 / 12
 """The share of plans in which the coordinator dies between the outcome of a transaction and its end."""
 
+LOOK_SHARE: Final = 1 / 6
+"""The share of plans in which an administrator describes groups."""
+FLAW_SHARE: Final = 1 / 12
+"""The share of plans in which a client sends requests that have to be refused."""
+
 
 def draw_sequences(
-    random_stream: Callable[[str], Random], members: Sequence[str], brokers: int, duration_ms: int
+    random_stream: Callable[[str], Random],
+    members: Sequence[str],
+    groups: Sequence[str],
+    brokers: int,
+    duration_ms: int,
+    *,
+    has_consumer_protocol: bool,
 ) -> Iterator[PlannedStep]:
     """Draw the sequences of a plan: mostly none.
 
     `random_stream` makes a random stream from the name of a part of the plan, `duration_ms` is for how long there are
-    faults.
+    faults. With `has_consumer_protocol` a member of the plan has that protocol, so that the brokers have it, too.
     """
     departure = random_stream("departure")
     if departure.random() < DEPARTURE_SHARE:
@@ -42,6 +56,20 @@ def draw_sequences(
     death = random_stream("coordinator death")
     if death.random() < COORDINATOR_DEATH_SHARE:
         yield from draw_coordinator_death(death, death.choice(members), brokers)
+    looks = random_stream("descriptions")
+    if looks.random() < LOOK_SHARE:
+        yield from _at_drawn_times(looks, duration_ms, lambda: GroupIsDescribed(looks.choice(groups)))
+    flaws = random_stream("flawed requests")
+    if flaws.random() < FLAW_SHARE:
+        known = FLAWED_REQUESTS if has_consumer_protocol else CLASSIC_FLAWED_REQUESTS
+        yield from _at_drawn_times(
+            flaws, duration_ms, lambda: InvalidRequestIsSent(flaws.choice(groups), flaws.choice(known))
+        )
+
+
+def _at_drawn_times(rng: Random, duration_ms: int, step: Callable[[], SimulationStep]) -> Iterator[PlannedStep]:
+    for _ in range(rng.choice((3, 10))):
+        yield PlannedStep(StepTrigger(delay_ms=rng.randrange(duration_ms) // 10 * 10), step())
 
 
 def departure_of(members: Iterable[str], at_ms: int) -> Iterator[PlannedStep]:

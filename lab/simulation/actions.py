@@ -50,6 +50,8 @@ def perform(step: Sentence, world: World) -> None:
             | s.GroupIsDeleted()
             | s.NewMemberDoesNotReturn()
             | s.NewMemberFallsSilent()
+            | s.GroupIsDescribed()
+            | s.InvalidRequestIsSent()
         ):
             perform_as_other_client(step, world)
         case s.RequestsRebalance():

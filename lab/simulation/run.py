@@ -21,7 +21,14 @@ from regroup.lab.simulation.actions import perform
 from regroup.lab.simulation.disk import StoreOpener
 from regroup.lab.simulation.expectation_checks import CHECK_INTERVAL_S, check_expectation, is_expectation
 from regroup.lab.simulation.milestones import Milestones
-from regroup.lab.simulation.recovery import RECOVERY_INVARIANT, end_faults, recovery_obstacle
+from regroup.lab.simulation.recovery import (
+    READS_INVARIANT,
+    RECOVERY_INVARIANT,
+    end_faults,
+    processed_counts,
+    reading_obstacle,
+    recovery_obstacle,
+)
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.lab.simulation.virtual_clock import LoopLivelock, TooManyCallbacks, VirtualLoop, run_in_virtual_time
 from regroup.lab.simulation.world import World
@@ -124,6 +131,8 @@ class SimulationRun:
         )
         self.milestones = Milestones(self.world, self.reach_milestone)
         self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
+        self._processed_before: dict[str, int] = {}
+        """How many records each group had processed when the faults ended."""
         self._faults_are_over = False
         """Whether the faults are over. From then on only expectations are carried out."""
         self._waiting: dict[str, list[PlannedStep]] = {}
@@ -146,6 +155,7 @@ class SimulationRun:
         self._faults_are_over = True
         world.note("the faults end: network, disk and brokers work again, unsound members are stopped")
         await end_faults(world)
+        self._processed_before = processed_counts(world)
         self.reach_milestone("faults are over")
         recovered = await self._wait_for_recovery()
         return await self._end(recovered)
@@ -160,12 +170,19 @@ class SimulationRun:
         """Wait until every group has recovered and every expectation is decided. Returns whether that came in time."""
         world = self.world
         deadline_s = world.loop.time() + self.plan.recovery_timeout_ms / 1000
-        while (obstacle := recovery_obstacle(world, self.milestones)) or world.tasks:
+        while (obstacle := self._obstacle()) or world.tasks:
             if obstacle and world.loop.time() >= deadline_s:
-                world.report_violation(RECOVERY_INVARIANT, obstacle)
+                world.report_violation(*obstacle)
                 return False
             await asyncio.sleep(CHECK_INTERVAL_S)
         return True
+
+    def _obstacle(self) -> tuple[str, str] | None:
+        """The sentence that does not hold yet, and why; None if all groups have recovered and read."""
+        if (missing := recovery_obstacle(self.world, self.milestones)) is not None:
+            return RECOVERY_INVARIANT, missing
+        unread = reading_obstacle(self.world, self._processed_before)
+        return None if unread is None else (READS_INVARIANT, unread)
 
     async def _end(self, recovered: bool) -> RunOutcome:
         world = self.world

@@ -19,6 +19,7 @@ from regroup.lab.checker.consumer.groups import AnsweredMember, ConsumerGroups, 
 from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
 from regroup.lab.checker.consumer.stored_group import Partition, flat
 from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
 from regroup.protocol.errors import ErrorCode
 
 FENCING_ERRORS: Final = (
@@ -275,6 +276,7 @@ HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
 """Invariants of heartbeats that are accepted, by the group after them."""
 OTHER_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_commit_names_a_present_epoch,
+    a_description_shows_the_stored_epochs,
     *CLASSIC_MEMBER_INVARIANTS,
 )
 """Invariants of other requests that are accepted."""

@@ -5,11 +5,12 @@ from typing import Final
 
 from regroup.lab.plan import steps as s
 from regroup.lab.plan.plan import MemberPlan
+from regroup.lab.simulation.clients.flawed_requests import flawed_request
 from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.world import World
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.message import Message
-from regroup.protocol.messages.describe import DeleteGroupsRequest
+from regroup.protocol.messages.describe import ConsumerGroupDescribeRequest, DeleteGroupsRequest, DescribeGroupsRequest
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -53,6 +54,18 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
             _spawn_once(world, group, None)
         case s.NewMemberFallsSilent(group):
             _spawn_once(world, group, BEFORE_MEMBER_IDS)
+        case s.GroupIsDescribed(group):
+            _spawn(world, ADMINISTRATOR_HOST, group, DescribeGroupsRequest(groups=[group]))
+            if not world.plan.release:
+                _spawn(world, ADMINISTRATOR_HOST, group, ConsumerGroupDescribeRequest(group_ids=[group]))
+        case s.InvalidRequestIsSent(group, flaw):
+            _spawn(
+                world,
+                ADMINISTRATOR_HOST,
+                group,
+                flawed_request(flaw, group, next(iter(world.plan.topics))),
+                COMMIT_BY_NAME,
+            )
 
 
 def _spawn(

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from re import fullmatch
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import BecomesZombie, members_named
+from regroup.lab.plan.steps import BecomesZombie, TopicIsCreated, members_named
 from regroup.lab.plan.triggers import StepTrigger, milestone_members
 from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_format import read_plan, write_plan
@@ -130,6 +131,14 @@ def test_some_plans_have_the_consumer_protocol_and_some_of_these_both() -> None:
     protocols = [frozenset(each.protocol for each in plan.members.values()) for plan in HUNDRED]
     assert {frozenset({"classic"}), frozenset({"consumer"}), frozenset({"classic", "consumer"})} == set(protocols)
     assert 8 <= sum("consumer" in each for each in protocols) <= 30
+
+
+def test_some_members_of_the_consumer_protocol_have_patterns_that_match_topics_created_later() -> None:
+    plans = [plan for plan in map(draw_plan, range(300)) if any(each.pattern for each in plan.members.values())]
+    created = [each.step.topic for plan in plans for each in plan.steps if isinstance(each.step, TopicIsCreated)]
+    patterns = [each.pattern for plan in plans for each in plan.members.values() if each.pattern]
+    assert 10 < len(plans) < 40
+    assert any(fullmatch(pattern, topic) for pattern in patterns for topic in created)
 
 
 @pytest.mark.slow

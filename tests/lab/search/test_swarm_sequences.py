@@ -2,21 +2,50 @@
 
 from random import Random
 
-from regroup.lab.plan.steps import AbortsTransaction, BrokerStops, CommitsInTransaction, Leaves
+from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
+from regroup.lab.plan.steps import (
+    AbortsTransaction,
+    BrokerStops,
+    CommitsInTransaction,
+    InvalidRequestIsSent,
+    Leaves,
+)
 from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_sequences
 
 SEEDS = range(400)
 
 
 def sequences_of(seed: int) -> list[str]:
-    steps = draw_sequences(lambda part: Random(f"{seed}/{part}"), ["anna", "ben"], 2, 60_000)
+    steps = draw_sequences(
+        lambda part: Random(f"{seed}/{part}"), ["anna", "ben"], ["lab"], 2, 60_000, has_consumer_protocol=False
+    )
     return [type(each.step).__name__ for each in steps]
 
 
-def test_most_plans_have_no_sequence_and_some_have_both() -> None:
+def test_most_plans_have_no_sequence_and_some_have_several() -> None:
     drawn = [sequences_of(seed) for seed in SEEDS]
-    assert 0.8 < drawn.count([]) / len(SEEDS) < 0.9
-    assert any("Leaves" in each and len(each) == 4 for each in drawn)
+    assert 0.55 < drawn.count([]) / len(SEEDS) < 0.75
+    assert any({"Leaves", "GroupIsDescribed"} <= set(each) for each in drawn)
+
+
+def test_requests_of_the_consumer_protocol_are_sent_to_groups_of_that_protocol_alone() -> None:
+    def flaws(*, has_consumer_protocol: bool) -> set[str]:
+        steps = (
+            each.step
+            for seed in SEEDS
+            for each in draw_sequences(
+                lambda part: Random(f"{seed}/{part}"),  # noqa: B023 - it is called before the next seed
+                ["anna"],
+                ["lab"],
+                1,
+                60_000,
+                has_consumer_protocol=has_consumer_protocol,
+            )
+        )
+        return {each.flaw for each in steps if isinstance(each, InvalidRequestIsSent)}
+
+    assert flaws(has_consumer_protocol=False) == set(CLASSIC_FLAWED_REQUESTS)
+    assert flaws(has_consumer_protocol=True) == set(FLAWED_REQUESTS)
 
 
 def test_a_departure_lets_every_member_leave_at_one_time() -> None:

@@ -1,15 +1,22 @@
 """Applications that do not poll, administrators, new members that fall silent, and producers with transactions."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from regroup.coordinator.events import MemberLeft, MemberRemoved, PendingMemberRemoved, TransactionEnded
 from regroup.coordinator.serialization import decode_event
+from regroup.lab.plan.flawed_requests import CONSUMER_FLAWED_REQUESTS, FLAWED_REQUESTS
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.search.seed_run import finding_of
+from regroup.lab.simulation.clients.lab_client import LabClient
+from regroup.lab.simulation.recovery import READS_INVARIANT
 from regroup.lab.simulation.run import NO_REBALANCE_STORM, RunOutcome, play
 from regroup.lab.simulation.timeline import MemberReport, Timeline
 from regroup.lab.simulation.virtual_clock import TooManyCallbacks
 from regroup.members.consumer.effects import PartitionsAssigned, PartitionsLost
+from regroup.members.runtime.fetcher import Fetcher
 
 RUN = """\
 scenario: One group
@@ -26,6 +33,8 @@ faults end at: {end}
 recovers within: 400s
 {workload}
 """
+
+PROTOCOL_OF = {each: ", protocol: consumer" if each in CONSUMER_FLAWED_REQUESTS else "" for each in FLAWED_REQUESTS}
 
 
 def outcome(step: str, *, end: str = "60s", anna: str = "", ben: str = "", workload: str = "") -> RunOutcome:
@@ -117,3 +126,66 @@ def test_a_run_without_an_end_of_its_work_is_a_rebalance_storm() -> None:
     assert play(plan, max_callbacks=200, reports_storms=True).first_sentence == NO_REBALANCE_STORM
     with pytest.raises(TooManyCallbacks):
         play(plan, max_callbacks=200)
+
+
+@pytest.mark.parametrize("protocol", ["", ", protocol: consumer"])
+def test_a_group_is_described_as_it_is_stored(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    described: list[str] = []
+    monkeypatch.setattr(LabClient, "request", shown_states(described, LabClient.request))
+    outcome("at 15s: an administrator describes group lab", anna=protocol, ben=protocol)
+    assert described == (["Dead", "Stable"] if protocol else ["Stable", ""])
+
+
+def shown_states(described: list[str], request: Any) -> Any:
+    """`LabClient.request` that also keeps the states of groups in the responses."""
+
+    async def kept(*arguments: Any, **options: Any) -> Any:
+        response = await request(*arguments, **options)
+        described.extend(each.group_state for each in response.groups)
+        return response
+
+    return kept
+
+
+@pytest.mark.parametrize("flaw", FLAWED_REQUESTS)
+def test_a_flawed_request_is_refused_and_leaves_the_group_as_it_is(flaw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    responses: list[Any] = []
+    request = LabClient.request
+
+    async def kept(*arguments: Any, **options: Any) -> Any:
+        responses.append(await request(*arguments, **options))
+        return responses[-1]
+
+    monkeypatch.setattr(LabClient, "request", kept)
+    calm = outcome("at 15s: an administrator describes group lab", anna=PROTOCOL_OF[flaw], ben=PROTOCOL_OF[flaw])
+    responses.clear()
+    played = outcome(f"at 15s: a client sends group lab {flaw}", anna=PROTOCOL_OF[flaw], ben=PROTOCOL_OF[flaw])
+    [response] = responses
+    assert error_codes(response) - {0}, "it is refused"
+    assert [each.type for each in played.records] == [each.type for each in calm.records]
+
+
+def error_codes(response: Any) -> set[int]:
+    """All error codes in a response."""
+    if isinstance(response, list):
+        return {code for each in response for code in error_codes(each)}
+    if not isinstance(response, msgspec.Struct):
+        return set()
+    values = msgspec.structs.asdict(response)
+    return {values.get("error_code", 0)}.union(*(error_codes(each) for each in values.values()))
+
+
+def test_a_group_that_reads_nothing_once_the_faults_are_over_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fetcher, "send_fetches", lambda self: None)
+    plan = read_plan(
+        RUN.format(
+            step="at 15s: anna restarts after 1s",
+            end="20s",
+            anna="",
+            ben="",
+            workload="workload: {records per s: 1}",
+        )
+    )
+    played = play(plan)
+    assert played.first_sentence == READS_INVARIANT
+    assert "and does not read it" in played.verdict.violations[0].detail

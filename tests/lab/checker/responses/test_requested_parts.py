@@ -6,7 +6,7 @@ import pytest
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group
-from regroup.lab.checker.requested_parts import a_response_names_what_was_requested
+from regroup.lab.checker.responses.requested_parts import a_response_names_what_was_requested
 from regroup.protocol.messages.group import LeaveGroupResponse, MemberResponse
 from regroup.protocol.messages.offsets import (
     OffsetCommitResponse,

@@ -10,13 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupDescribe
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.responses import join_response, offset_commit_response
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
-from regroup.lab.checker.response_table import (
+from regroup.coordinator.topics import NO_TOPICS
+from regroup.lab.checker.responses.response_table import (
     AFTER_HOLD,
     NEVER,
     ROWS,
@@ -131,6 +133,7 @@ def every_request(group: Group) -> Iterator[c.Command]:
         yield c.EndTransaction(**fields, producer_id=1, committed=True)
         yield c.OffsetFetch(**fields, partitions={"foo": (0, 1)}, require_stable=True)
         yield c.DescribeGroup(**fields)
+        yield ConsumerGroupDescribe(**fields, topics=NO_TOPICS)
         yield c.DeleteGroup(**fields)
         yield c.OffsetDelete(**fields, partitions={"foo": (0,), "bar": (0,)})
 

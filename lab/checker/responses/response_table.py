@@ -13,10 +13,11 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupDescribe
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker import response_conditions as given
-from regroup.lab.checker.response_conditions import Condition
+from regroup.lab.checker.responses import response_conditions as given
+from regroup.lab.checker.responses.response_conditions import Condition
 from regroup.protocol.errors import ErrorCode as E
 
 
@@ -162,6 +163,7 @@ ROWS: Final[tuple[ResponseRow, ...]] = (
     always(given.RequestedPartition, given.UNSTABLE_OFFSET, E.UNSTABLE_OFFSET_COMMIT),
     always(given.RequestedPartition, given.ALWAYS, E.NONE),
     always(c.DescribeGroup, given.ALWAYS, E.NONE),
+    always(ConsumerGroupDescribe, given.ALWAYS, E.GROUP_ID_NOT_FOUND),
 
     #   request, condition                                  no group  Empty   Preparing     Completing    Stable
     row(c.DeleteGroup, given.ALWAYS,                        NO_GROUP, OK,     NON_EMPTY,    NON_EMPTY,    NON_EMPTY),
