@@ -20,7 +20,6 @@ from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker import offset_invariants, store_invariants
 from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
@@ -32,9 +31,11 @@ from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
+from regroup.lab.checker.offsets import offset_invariants
 from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
+from regroup.lab.checker.store import store_invariants
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
     ConsumerChange,

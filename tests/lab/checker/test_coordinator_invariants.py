@@ -13,7 +13,7 @@ from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker import store_invariants
+from regroup.lab.checker.store import store_invariants
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse

@@ -20,7 +20,7 @@ from regroup.lab.checker.coordinator_invariants import (
     a_response_waits_until_its_events_are_durable,
     an_open_request_gets_its_response,
 )
-from regroup.lab.checker.store_invariants import (
+from regroup.lab.checker.store.store_invariants import (
     a_load_finds_every_event,
     acknowledged_assignments_survive,
     acknowledged_offsets_survive,
