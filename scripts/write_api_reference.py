@@ -32,7 +32,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Brokers in your process": ("server.broker_cluster", "server.settings", "server.releases", "server.clock"),
     "The lab": (
         "lab.simulation.run",
-        "lab.checker.checker",
+        "lab.checker.verdict",
         "lab.checker.metrics",
         "lab.plan.yaml_format",
         "lab.plan.scenario_files",

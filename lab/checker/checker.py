@@ -8,8 +8,7 @@ checker.on_member_change("anna", change, at_ms)
 verdict = checker.finish(records)
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -21,10 +20,10 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
 from regroup.lab.checker.consumer.responses import violations_of_response
-from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
+from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.members.fenced_members import FencedMembers
-from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger
 from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
@@ -36,6 +35,8 @@ from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
 from regroup.lab.checker.store import store_invariants
+from regroup.lab.checker.verdict import RunVerdict
+from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
     ConsumerChange,
@@ -50,53 +51,7 @@ from regroup.protocol.message import Message
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
-__all__ = ["RunViolation", "RunVerdict"]
-
-NO_COUNTS: Final = Counts()
-MAX_VIOLATIONS: Final = 100
-"""How many violations of one run are recorded. Later ones usually follow from earlier ones."""
 FULL_REPLAY: Final = "A full replay of the store gives the same groups as the records one by one."
-
-
-@dataclass(frozen=True, slots=True)
-class RunViolation:
-    """An invariant or expectation that does not hold."""
-
-    sentence: str
-    """The invariant or expectation."""
-    at_ms: int
-    """Milliseconds since the run began."""
-    position: int | None
-    """Position of the record after which it was found, if known."""
-    detail: str
-    """What was found."""
-    raw: str = ""
-    """The values of the exchange in which it was found, as Python writes them; empty if there is none."""
-
-    def __str__(self) -> str:
-        where = "" if self.position is None else f", position {self.position}"
-        return f"{self.sentence} (at {self.at_ms} ms{where}) {self.detail}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
-    """The violations of a run, in the order in which they were found, and its counts."""
-
-    violations: tuple[RunViolation, ...] = ()
-    counts: Counts = NO_COUNTS
-    records_skipped: int = 0
-    """Records below the committed offsets that no member has processed."""
-    unowned_partitions: Mapping[int, int] = field(default_factory=dict)
-    """By the time of each change of owners, in ms since the run began, how many partitions had lost theirs after it."""
-
-    def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
-        """A copy of this verdict with the same counts and these violations in place of its own."""
-        return replace(self, violations=tuple(violations))
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """Each violated sentence once, in the order of its first violation."""
-        return tuple(dict.fromkeys(each.sentence for each in self.violations))
 
 
 class Checker:
@@ -119,7 +74,7 @@ class Checker:
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
         """The member ids of the members of the plan."""
-        self.violations: list[RunViolation] = []
+        self._violations = ViolationLog(self.state)
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._coordinators: dict[str, GroupCoordinator] = {}
@@ -155,11 +110,11 @@ class Checker:
         if id(exchange.coordinator) in self._crashed:
             return
         if exchange.response_count > 1:
-            self._check(invariants.a_request_has_at_most_one_response, exchange)
+            self._violations.check(invariants.a_request_has_at_most_one_response, exchange)
             return
         kind = type(exchange.command)
         if not invariants.was_unavailable(exchange):
-            self._check_all(invariants.response_invariants(self.state, exchange), exchange)
+            self._violations.check_all(invariants.response_invariants(self.state, exchange), exchange)
             self.state.timeouts.on_response(exchange, self._now_ms())
             self._check_consumer_group(exchange)
         if kind is c.OffsetCommit:
@@ -175,18 +130,16 @@ class Checker:
         """
         groups = self.state.consumer_groups
         for sentence, detail in violations_of_response(groups, exchange, self.state.settings):
-            self._report_exchange(sentence, detail, exchange)
+            self._violations.report_exchange(sentence, detail, exchange)
         if exchange.after.consumer is not exchange.before.consumer and not groups.group(exchange.group_id).queue:
             self._compare_folds(exchange.group_id, exchange.after.event_number)
 
     def _compare_folds(self, group_id: str, event_number: int) -> None:
         stored = self.state.shadow.group(group_id)
         if stored.event_number == event_number and (detail := store_invariants.both_folds_agree(stored, self.state)):
-            self._report(invariant_sentence(store_invariants.both_folds_agree), detail, self.state.shadow.position)
-
-    def _report_steps(self, violations: Iterable[tuple[str, str]]) -> None:
-        for sentence, detail in violations:
-            self._report(sentence, detail)
+            self._violations.report(
+                invariant_sentence(store_invariants.both_folds_agree), detail, self.state.shadow.position
+            )
 
     def on_command(self, exchange: ObservedExchange) -> None:
         """Check a command that its coordinator has handled, by the group before and after it; commands that it refused
@@ -199,18 +152,19 @@ class Checker:
             return
         now_ms = self._now_ms()
         if exchange.before.generation_id != exchange.after.generation_id and type(exchange.command) is not c.LoadGroup:
-            self._check(invariants.no_deadline_is_missed, exchange)  # sessions that the generation is to start again
+            # sessions that the generation is to start again
+            self._violations.check(invariants.no_deadline_is_missed, exchange)
         self.state.timeouts.on_command(exchange, now_ms)
         for detail in self.state.expiry.on_command(exchange, now_ms):
-            self._report_exchange(OFFSETS_EXPIRE, detail, exchange)
+            self._violations.report_exchange(OFFSETS_EXPIRE, detail, exchange)
         if isinstance(exchange.command, c.DeadlinePassed):
-            self._check_all(invariants.DEADLINE_INVARIANTS, exchange)
+            self._violations.check_all(invariants.DEADLINE_INVARIANTS, exchange)
         if exchange.after is not exchange.before:
             self._on_group_change(exchange, now_ms)
         if exchange.outcome is ExchangeOutcome.OPEN:
             self._open_requests.add(exchange)
             if exchange.held_under is not None:
-                self._check(invariants.only_dependent_responses_are_held, exchange)
+                self._violations.check(invariants.only_dependent_responses_are_held, exchange)
             elif isinstance(exchange.command, c.OffsetCommit):
                 self.state.acknowledgements.on_commit(exchange, exchange.command)
 
@@ -220,20 +174,20 @@ class Checker:
         self.state.acknowledgements.on_group_change(exchange)
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
-        self._check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
+        self._violations.check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
         if before.committed_offsets is not after.committed_offsets:
             if not isinstance(exchange.command, c.OffsetCommit):
                 self.positions.on_other_change(group_id)
             self.outputs.on_offset_change(before, after)
         if isinstance(exchange.command, c.EndTransaction):
-            self._check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
+            self._violations.check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
             for sentence, detail in self.transactions.violations_of(before, after):
-                self._report_exchange(sentence, detail, exchange)
+                self._violations.report_exchange(sentence, detail, exchange)
         if (before.consumer is None) != (after.consumer is None) and after.exists:
-            self._check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
+            self._violations.check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
-            self._report_steps(self.state.consumer_groups.proceed(group_id))
-            self._check_all(store_invariants.LOAD_INVARIANTS, exchange)
+            self._violations.report_all(self.state.consumer_groups.proceed(group_id))
+            self._violations.check_all(store_invariants.LOAD_INVARIANTS, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
             self._on_offset_commit(exchange, exchange.command)
         elif after.state is GroupState.STABLE and before.state is not GroupState.STABLE:
@@ -255,11 +209,11 @@ class Checker:
             if command.member_id in self._observed_ids and (
                 violation := self.positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
             ):
-                self._report_members([violation])
+                self._violations.report(*violation)
             if command.generation_id < 0:
                 self.members.ledger(exchange.group_id).ignore_below(partition, each.offset)
             else:
-                self._report_members(self.members.on_commit(exchange.group_id, partition, each.offset))
+                self._violations.report_all(self.members.on_commit(exchange.group_id, partition, each.offset))
 
     def _on_assignment(self, exchange: ObservedExchange) -> None:
         """Count the needless moves of partitions in a group that has just become Stable with a new assignment.
@@ -299,22 +253,24 @@ class Checker:
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
-            self._check(invariants.an_open_request_gets_its_response, exchange)
+            self._violations.check(invariants.an_open_request_gets_its_response, exchange)
         for violation in shadow.apply(records, last_position):
             index = violation.position - (last_position - len(records)) - 1
             event = records[index].type if 0 <= index < len(records) else "the last event"
-            self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
+            self._violations.report(
+                violation.sentence, f"{event} of group {violation.group} shows it", violation.position
+            )
         for position, (record, decoded) in enumerate(
             zip(records, shadow.events, strict=True), last_position - len(records) + 1
         ):
             for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
-                self._report(sentence, detail, position)
-            self._report_members(self.outputs.on_stored(record))
+                self._violations.report(sentence, detail, position)
+            self._violations.report_all(self.outputs.on_stored(record))
             if record.group is None or decoded is None:
                 continue
             self.state.consumer_groups.on_stored(record, decoded)
             for sentence, detail in self.state.classic_groups.on_stored(record, decoded):
-                self._report(sentence, f"group {record.group}: {detail}", position)
+                self._violations.report(sentence, f"group {record.group}: {detail}", position)
         self._events += len(records)
         for record in records:
             if record.type == "assignment-committed":
@@ -332,7 +288,7 @@ class Checker:
 
     def _compare_classic_folds(self, group_id: str) -> None:
         if detail := store_invariants.both_classic_folds_agree(self.state.shadow.group(group_id), self.state):
-            self._report(
+            self._violations.report(
                 invariant_sentence(store_invariants.both_classic_folds_agree), detail, self.state.shadow.position
             )
 
@@ -356,7 +312,7 @@ class Checker:
         invariant = store_invariants.the_shadow_group_equals_the_live_group
         if detail := invariant(live, stored, is_all_durable):
             raw = f"live {live}, stored {stored}"
-            self._report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)
+            self._violations.report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)
 
     # Members
 
@@ -378,20 +334,20 @@ class Checker:
 
     def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
         if violation := self.outputs.on_skip(group_id, partition, first, stop):
-            self._report_members([violation])
+            self._violations.report(*violation)
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
         if violation := self.positions.on_start(name, group_id, partition, offset):
-            self._report_members([violation])
+            self._violations.report(*violation)
 
     def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
         if violation := self.outputs.on_record(group_id, partition, offset):
-            self._report_members([violation])
+            self._violations.report(*violation)
         if violation := self.positions.on_record(name, partition, offset):
-            self._report_members([violation])
-        self._report_members(self.members.on_record(name, partition))
+            self._violations.report(*violation)
+        self._violations.report_all(self.members.on_record(name, partition))
         if violation := self.fenced.on_record(name, partition, self._now_ms()):
-            self._report_members([violation])
+            self._violations.report(*violation)
 
     def on_request_outside_poll(
         self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
@@ -407,12 +363,12 @@ class Checker:
                 detail = (
                     f"{name} was inside poll() {outside_poll_ms} ms ago, and its limit is {max_poll_interval_ms} ms"
                 )
-                self._report_members([MemberViolation(POLL_TIMEOUT, detail)])
+                self._violations.report(POLL_TIMEOUT, detail)
 
     def on_member_request(self, name: str, message: Message) -> None:
         """Report a commit that a member sends after it was fenced; every other request is in order."""
         if violation := self.fenced.on_request(name, message):
-            self._report_members([violation])
+            self._violations.report(*violation)
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
         """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
@@ -431,7 +387,7 @@ class Checker:
         if isinstance(change, JoinedGroup):
             self.fenced.on_new_life(name)
         if not isinstance(change, ConsumerError):
-            self._report_members(self.members.on_member_change(name, change, at_ms))
+            self._violations.report_all(self.members.on_member_change(name, change, at_ms))
 
     def on_member_stop(self, name: str, at_ms: int) -> None:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
@@ -449,31 +405,31 @@ class Checker:
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
-            self._check(invariants.an_open_request_gets_its_response, exchange)
+            self._violations.check(invariants.an_open_request_gets_its_response, exchange)
         for violation in shadow.violations_at_end():
-            self._report(violation.sentence, f"group {violation.group}", violation.position)
+            self._violations.report(violation.sentence, f"group {violation.group}", violation.position)
         for group_id, coordinator in self._coordinators.items():
             self._compare(group_id, in_full=True)
             if coordinator.is_ready and id(coordinator) not in self._crashed:
                 for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
-                    self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+                    self._violations.report(invariant_sentence(invariants.no_deadline_is_missed), detail)
                 for detail in self.state.expiry.overdue(coordinator.group(group_id), self._now_ms()):
-                    self._report(OFFSETS_EXPIRE, detail)
+                    self._violations.report(OFFSETS_EXPIRE, detail)
         for group_id in self.state.consumer_groups.group_ids:
-            self._report_steps(self.state.consumer_groups.proceed(group_id))
+            self._violations.report_all(self.state.consumer_groups.proceed(group_id))
             self._compare_folds(group_id, shadow.group(group_id).event_number)
         for group_id in shadow.differing_groups(records) if records is not None else ():
-            self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
-        self._report_steps(self.transactions.violations)
-        self._report_steps(self.transactions.still_open(shadow.groups))
-        self._report_steps(self._prepared.unfinished(self._now_ms()))
+            self._violations.report(FULL_REPLAY, f"group {group_id}", shadow.position)
+        self._violations.report_all(self.transactions.violations)
+        self._violations.report_all(self.transactions.still_open(shadow.groups))
+        self._violations.report_all(self._prepared.unfinished(self._now_ms()))
         skipped = 0
         for group_id, ledger in self.members.ledgers.items():
             committed_offsets = shadow.group(group_id).committed_offsets
-            self._report_members(self.members.skipped_records(group_id, committed_offsets))
-            self._report_members(self.outputs.without_output(group_id, committed_offsets))
+            self._violations.report_all(self.members.skipped_records(group_id, committed_offsets))
+            self._violations.report_all(self.outputs.without_output(group_id, committed_offsets))
             skipped += ledger.number_skipped(committed_offsets)
-        return RunVerdict(tuple(self.violations), self._counts(), skipped, dict(self.members.unowned_partitions))
+        return RunVerdict(tuple(self._violations.found), self._counts(), skipped, dict(self.members.unowned_partitions))
 
     def _counts(self) -> Counts:
         counts = [ledger.counts for ledger in self.members.ledgers.values()]
@@ -488,27 +444,3 @@ class Checker:
             exchanges=self._exchanges,
             events=self._events,
         )
-
-    # Reports
-
-    def _check(self, invariant: ExchangeInvariant, exchange: ObservedExchange) -> None:
-        if detail := invariant(self.state, exchange):
-            self._report_exchange(invariant_sentence(invariant), detail, exchange)
-
-    def _check_all(self, checked: Iterable[ExchangeInvariant], exchange: ObservedExchange) -> None:
-        state = self.state
-        for invariant in checked:
-            if detail := invariant(state, exchange):
-                self._report_exchange(invariant_sentence(invariant), detail, exchange)
-
-    def _report_exchange(self, sentence: str, detail: str, exchange: ObservedExchange) -> None:
-        position = exchange.required_position or None
-        self._report(sentence, f"{detail.rstrip('.')}. {exchange.summary}", position, str(exchange))
-
-    def _report_members(self, violations: Iterable[MemberViolation]) -> None:
-        for each in violations:
-            self._report(each.sentence, each.detail)
-
-    def _report(self, sentence: str, detail: str, position: int | None = None, raw: str = "") -> None:
-        if len(self.violations) < MAX_VIOLATIONS:
-            self.violations.append(RunViolation(sentence, self._now_ms(), position, detail, raw))

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from regroup.coordinator.runtime.logger import log_sink
-from regroup.lab.checker.checker import RunVerdict
+from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.simulation.actions import perform
 from regroup.lab.simulation.disk import StoreOpener

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker.checker import Checker, RunViolation
+from regroup.lab.checker.checker import Checker
+from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
