@@ -28,7 +28,7 @@ from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
-from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
+from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.offsets import offset_invariants
 from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
@@ -81,12 +81,9 @@ class Checker:
         """By group id, the coordinator that handled the last command which changed the group."""
         self._crashed: dict[int, GroupCoordinator] = {}
         """Coordinators whose process has crashed, by their `id()`: they are not compared with the store any more."""
-        self._assignments: dict[str, dict[str, frozenset[TopicPartition]]] = {}
-        """By group id, the last committed assignment: the partitions of each member."""
         self._compared: dict[str, tuple[GroupState | ConsumerGroupState, int]] = {}
         """By group id, the state and generation in which the group was last compared with its shadow in full."""
-        self._exchanges = self._events = self._rebalances = self._removals = 0
-        self._offsets_went_back = self._needless_moves = 0
+        self._counter = RunCounter()
 
     # Coordinators
 
@@ -98,8 +95,7 @@ class Checker:
 
     def next_exchange_number(self) -> int:
         """Return the number of an exchange that begins: 1, 2, 3 … over all coordinators of the run."""
-        self._exchanges += 1
-        return self._exchanges
+        return self._counter.next_exchange_number()
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Check a response that is about to leave by the invariants of its request, and note what it confirms to its
@@ -189,23 +185,21 @@ class Checker:
             self._violations.report_all(self.state.consumer_groups.proceed(group_id))
             self._violations.check_all(store_invariants.LOAD_INVARIANTS, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
+            self._counter.on_offset_commit(exchange.before, exchange.command)
             self._on_offset_commit(exchange, exchange.command)
         elif after.state is GroupState.STABLE and before.state is not GroupState.STABLE:
             self._on_assignment(exchange)
         elif not after.exists:
-            self._assignments.pop(group_id, None)
+            self._counter.on_group_deleted(group_id)
 
     def _on_offset_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """Count the offsets of an accepted commit that are lower than those committed before, and check them.
+        """Check the offsets of an accepted commit.
 
         A member's offset must not be beyond the records that were processed, nor below the one that the same member has
         committed. A commit without a generation, as from a command-line tool, may set any offset.
         """
         for each in command.offsets:
             partition = TopicPartition(each.topic, each.partition)
-            committed = exchange.before.committed_offset(each.topic, each.partition)
-            if committed is not None and each.offset < committed.offset:
-                self._offsets_went_back += 1
             if command.member_id in self._observed_ids and (
                 violation := self.positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
             ):
@@ -216,7 +210,7 @@ class Checker:
                 self._violations.report_all(self.members.on_commit(exchange.group_id, partition, each.offset))
 
     def _on_assignment(self, exchange: ObservedExchange) -> None:
-        """Count the needless moves of partitions in a group that has just become Stable with a new assignment.
+        """Take a group that has just become Stable with a new assignment.
 
         A generation whose leader has an unsound assignor is noted: the owners of its partitions are not checked.
         """
@@ -224,9 +218,7 @@ class Checker:
         observed = self.members.by_name.values()
         if any(each.member_id == group.leader_id and not each.has_sound_assignor for each in observed):
             self.state.unsound_generations.add((group.group_id, group.generation_id))
-        assignment = partitions_by_member(group)
-        self._needless_moves += needless_moves(self._assignments.get(group.group_id, {}), assignment)
-        self._assignments[group.group_id] = assignment
+        self._counter.on_assignment(group)
 
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
@@ -271,13 +263,9 @@ class Checker:
             self.state.consumer_groups.on_stored(record, decoded)
             for sentence, detail in self.state.classic_groups.on_stored(record, decoded):
                 self._violations.report(sentence, f"group {record.group}: {detail}", position)
-        self._events += len(records)
+        self._counter.on_stored(records)
         for record in records:
-            if record.type == "assignment-committed":
-                self._rebalances += 1
-            elif record.type == "member-removed":
-                self._removals += 1
-            elif record.type == "coordinator-loaded" and record.group is not None:
+            if record.type == "coordinator-loaded" and record.group is not None:
                 self.state.expiry.on_loaded(record.group, self._now_ms())
             elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
                 self.state.upgraded_groups.add(record.group)
@@ -429,18 +417,5 @@ class Checker:
             self._violations.report_all(self.members.skipped_records(group_id, committed_offsets))
             self._violations.report_all(self.outputs.without_output(group_id, committed_offsets))
             skipped += ledger.number_skipped(committed_offsets)
-        return RunVerdict(tuple(self._violations.found), self._counts(), skipped, dict(self.members.unowned_partitions))
-
-    def _counts(self) -> Counts:
-        counts = [ledger.counts for ledger in self.members.ledgers.values()]
-        return Counts(
-            processed=sum(each.processed for each in counts),
-            processed_twice=sum(each.duplicates for each in counts),
-            offsets_went_back=self._offsets_went_back,
-            ownerless_s=self.members.unowned_s(self._now_ms()),
-            needless_moves=self._needless_moves,
-            rebalances=self._rebalances,
-            removals=self._removals,
-            exchanges=self._exchanges,
-            events=self._events,
-        )
+        counts = self._counter.counts(self.members.ledgers.values(), self.members.unowned_s(self._now_ms()))
+        return RunVerdict(tuple(self._violations.found), counts, skipped, dict(self.members.unowned_partitions))
