@@ -3,13 +3,12 @@
 checker = Checker(settings, now_ms)
 checker.make_coordinator(journal, settings=settings, now=clock)       # in place of a GroupCoordinator
 checker.on_stored(records, last_position)         # from the store, before the coordinator is notified
-checker.members.add_member("anna", group_id="payments")      # and checker.ledger("payments", "anna") for its process
-checker.on_member_change("anna", change, at_ms)
+checker.members.add_member("anna", group_id="payments")
+checker.members.on_change("anna", change, at_ms)
 verdict = checker.finish(records)
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
@@ -22,11 +21,8 @@ from regroup.lab.checker import coordinator_invariants as invariants
 from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
-from regroup.lab.checker.members.fenced_members import FencedMembers
-from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger
+from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.outputs import OutputLedger
-from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
-from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
@@ -37,17 +33,6 @@ from regroup.lab.checker.open_requests import OpenRequests
 from regroup.lab.checker.store import store_invariants
 from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.checker.violations import ViolationLog
-from regroup.members.consumer.effects import (
-    CommittedOffsetsFetched,
-    ConsumerChange,
-    ConsumerError,
-    JoinedGroup,
-    PartitionsLost,
-    PartitionsRevoked,
-)
-from regroup.members.runtime.workload import RecordLedger
-from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.protocol.message import Message
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
@@ -62,19 +47,11 @@ class Checker:
 
     def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
         self.state = CheckerState(settings, now_ms)
-        self.members = MemberChecker(
-            self.state.acknowledgements.removed_members, self.state.classic_groups.absent_members
-        )
-        self.fenced = FencedMembers()
-        self.transactions = TransactionLedger()
-        self.positions = ReadPositions()
-        self._prepared = PreparedTransactions()
-        self.outputs = OutputLedger()
-        self._joined_ms: dict[str, int] = {}
-        """By name of a member, when its last generation began."""
-        self._observed_ids: set[str] = set()
-        """The member ids of the members of the plan."""
         self._violations = ViolationLog(self.state)
+        self.outputs = OutputLedger()
+        self.members = ObservedMembers(self.state, self.outputs, self._violations)
+        self.transactions = TransactionLedger()
+        self._prepared = PreparedTransactions()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._coordinators: dict[str, GroupCoordinator] = {}
@@ -173,7 +150,7 @@ class Checker:
         self._violations.check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
         if before.committed_offsets is not after.committed_offsets:
             if not isinstance(exchange.command, c.OffsetCommit):
-                self.positions.on_other_change(group_id)
+                self.members.on_other_offset_change(group_id)
             self.outputs.on_offset_change(before, after)
         if isinstance(exchange.command, c.EndTransaction):
             self._violations.check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
@@ -186,28 +163,11 @@ class Checker:
             self._violations.check_all(store_invariants.LOAD_INVARIANTS, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
             self._counter.on_offset_commit(exchange.before, exchange.command)
-            self._on_offset_commit(exchange, exchange.command)
+            self.members.on_commit(exchange, exchange.command)
         elif after.state is GroupState.STABLE and before.state is not GroupState.STABLE:
             self._on_assignment(exchange)
         elif not after.exists:
             self._counter.on_group_deleted(group_id)
-
-    def _on_offset_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """Check the offsets of an accepted commit.
-
-        A member's offset must not be beyond the records that were processed, nor below the one that the same member has
-        committed. A commit without a generation, as from a command-line tool, may set any offset.
-        """
-        for each in command.offsets:
-            partition = TopicPartition(each.topic, each.partition)
-            if command.member_id in self._observed_ids and (
-                violation := self.positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
-            ):
-                self._violations.report(*violation)
-            if command.generation_id < 0:
-                self.members.ledger(exchange.group_id).ignore_below(partition, each.offset)
-            else:
-                self._violations.report_all(self.members.on_commit(exchange.group_id, partition, each.offset))
 
     def _on_assignment(self, exchange: ObservedExchange) -> None:
         """Take a group that has just become Stable with a new assignment.
@@ -215,8 +175,7 @@ class Checker:
         A generation whose leader has an unsound assignor is noted: the owners of its partitions are not checked.
         """
         group = exchange.after
-        observed = self.members.by_name.values()
-        if any(each.member_id == group.leader_id and not each.has_sound_assignor for each in observed):
+        if self.members.has_unsound_assignor(group.leader_id):
             self.state.unsound_generations.add((group.group_id, group.generation_id))
         self._counter.on_assignment(group)
 
@@ -302,88 +261,6 @@ class Checker:
             raw = f"live {live}, stored {stored}"
             self._violations.report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)
 
-    # Members
-
-    def ledger(self, group_id: str, name: str | None = None) -> RecordLedger:
-        """The ledger of a group: which of its records were processed, and which offsets committed.
-
-        With `name` it is one for the SimulatedMember of this name, which also reports what the member processes to this
-        checker.
-        """
-        ledger = self.members.ledger(group_id)
-        if name is None:
-            return ledger
-        return MemberLedger(
-            ledger,
-            partial(self._on_record, name, group_id),
-            lambda *started: self._on_start(name, group_id, *started),
-            partial(self._on_skip, group_id),
-        )
-
-    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
-        if violation := self.outputs.on_skip(group_id, partition, first, stop):
-            self._violations.report(*violation)
-
-    def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        if violation := self.positions.on_start(name, group_id, partition, offset):
-            self._violations.report(*violation)
-
-    def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        if violation := self.outputs.on_record(group_id, partition, offset):
-            self._violations.report(*violation)
-        if violation := self.positions.on_record(name, partition, offset):
-            self._violations.report(*violation)
-        self._violations.report_all(self.members.on_record(name, partition))
-        if violation := self.fenced.on_record(name, partition, self._now_ms()):
-            self._violations.report(*violation)
-
-    def on_request_outside_poll(
-        self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
-    ) -> None:
-        """Report a heartbeat that a member sends although its application has been outside poll() for too long.
-
-        `outside_poll_ms` is for how long it has been, `max_poll_interval_ms` the member's limit. Other requests are not
-        checked.
-        """
-        if outside_poll_ms > max_poll_interval_ms and is_heartbeat(message):
-            since_ms = min(outside_poll_ms, self._now_ms() - self._joined_ms.get(name, 0))
-            if since_ms > max_poll_interval_ms + POLL_SLACK_MS:
-                detail = (
-                    f"{name} was inside poll() {outside_poll_ms} ms ago, and its limit is {max_poll_interval_ms} ms"
-                )
-                self._violations.report(POLL_TIMEOUT, detail)
-
-    def on_member_request(self, name: str, message: Message) -> None:
-        """Report a commit that a member sends after it was fenced; every other request is in order."""
-        if violation := self.fenced.on_request(name, message):
-            self._violations.report(*violation)
-
-    def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
-        """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
-
-        Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
-        violates no invariant.
-        """
-        match change:
-            case CommittedOffsetsFetched(offsets):
-                self.positions.on_fetched(name, offsets)
-            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
-                self.positions.on_owner_change(name, partitions)
-            case JoinedGroup():
-                self._joined_ms[name] = at_ms
-                self._observed_ids.add(change.member_id)
-        if isinstance(change, JoinedGroup):
-            self.fenced.on_new_life(name)
-        if not isinstance(change, ConsumerError):
-            self._violations.report_all(self.members.on_member_change(name, change, at_ms))
-
-    def on_member_stop(self, name: str, at_ms: int) -> None:
-        """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
-        more."""
-        self.fenced.on_new_life(name)
-        self.positions.on_owner_change(name)
-        self.members.on_member_stop(name, at_ms)
-
     # The end
 
     def finish(self, records: Iterable[Record] | None = None) -> RunVerdict:
@@ -411,11 +288,6 @@ class Checker:
         self._violations.report_all(self.transactions.violations)
         self._violations.report_all(self.transactions.still_open(shadow.groups))
         self._violations.report_all(self._prepared.unfinished(self._now_ms()))
-        skipped = 0
-        for group_id, ledger in self.members.ledgers.items():
-            committed_offsets = shadow.group(group_id).committed_offsets
-            self._violations.report_all(self.members.skipped_records(group_id, committed_offsets))
-            self._violations.report_all(self.outputs.without_output(group_id, committed_offsets))
-            skipped += ledger.number_skipped(committed_offsets)
+        skipped = self.members.check_records_at_end()
         counts = self._counter.counts(self.members.ledgers.values(), self.members.unowned_s(self._now_ms()))
         return RunVerdict(tuple(self._violations.found), counts, skipped, dict(self.members.unowned_partitions))

@@ -146,7 +146,7 @@ class SimulatedMembers:
         member.start()
 
     def _ledger_of(self, name: str, planned: MemberPlan) -> RecordLedger:
-        ledger = self._checker.ledger(planned.group, name) if self._checker else self._ledger
+        ledger = self._checker.members.ledger(planned.group, name) if self._checker else self._ledger
         transform = self._transforms.get(name)
         on_record = transform.on_record if transform else None
         return ObservedLedger(ledger, partial(self._on_read_again, name), on_record)
@@ -255,17 +255,17 @@ class SimulatedMembers:
 
     def _on_request(self, name: str, message: Message) -> None:
         assert self._checker is not None
-        self._checker.on_member_request(name, message)
+        self._checker.members.on_request(name, message)
         if outside_poll_ms := self.by_name[name].outside_poll_ms:
             limit_ms = self._plan.members[name].max_poll_interval_ms
-            self._checker.on_request_outside_poll(name, message, outside_poll_ms, limit_ms)
+            self._checker.members.on_request_outside_poll(name, message, outside_poll_ms, limit_ms)
 
     def _on_process_exit(self, name: str) -> None:
         self._network.stop_host(name)
         if name in self._transforms:
             self._transforms[name].stop()
         if self._checker:
-            self._checker.on_member_stop(name, round(asyncio.get_running_loop().time() * 1000))
+            self._checker.members.on_stop(name, round(asyncio.get_running_loop().time() * 1000))
         self._on_stop_of(name)
 
     def _on_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:

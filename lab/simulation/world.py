@@ -18,8 +18,7 @@ from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.recording import RunRecording
 from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineItem
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
-from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.members.runtime.notes import MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.apis.transaction_lists import compile_pattern
 from regroup.server.net.connection import Connection
@@ -189,7 +188,7 @@ class World:
 
     def _on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
         if self.checker:
-            self.checker.on_member_change(name, change, self.now_ms)
+            self.checker.members.on_change(name, change, self.now_ms)
         if self.timeline is not None:
             self.note(MemberReport(name, change, self.members.by_name[name].consumer.assigned_partitions))
         if self.recording:
@@ -217,9 +216,7 @@ class World:
 
     def _on_member_note(self, name: str, note: MemberNote) -> None:
         if self.checker:
-            self.checker.fenced.on_note(name, note)
-            if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
-                self.checker.positions.on_zombie(name)
+            self.checker.members.on_note(name, note)
         self.note(MemberReport(name, note))
 
     def _on_connection_lost(self, protocol: asyncio.Protocol) -> None:

@@ -146,7 +146,7 @@ async def test_owners_are_not_checked_if_the_leaders_assignor_is_unsound() -> No
     harness = CheckerHarness()
     harness.checker.members.add_member("anna", "payments", has_sound_assignor=False)
     await harness.complete_join_phase("anna", "ben")
-    harness.checker.on_member_change("anna", JoinedGroup(1, "anna", True, "range"), 0)
+    harness.checker.members.on_change("anna", JoinedGroup(1, "anna", True, "range"), 0)
     harness.sync("ben")
     harness.sync("anna", anna=assignment_of(0), ben=assignment_of(0, 1))
     await run_ready()
