@@ -9,10 +9,9 @@ verdict = checker.finish(records)
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.consumer_group import ConsumerGroupState
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
@@ -31,12 +30,11 @@ from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
 from regroup.lab.checker.store import store_invariants
+from regroup.lab.checker.store.comparison import GroupComparison
 from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.checker.violations import ViolationLog
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
-
-FULL_REPLAY: Final = "A full replay of the store gives the same groups as the records one by one."
 
 
 class Checker:
@@ -54,12 +52,7 @@ class Checker:
         self._prepared = PreparedTransactions()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
-        self._coordinators: dict[str, GroupCoordinator] = {}
-        """By group id, the coordinator that handled the last command which changed the group."""
-        self._crashed: dict[int, GroupCoordinator] = {}
-        """Coordinators whose process has crashed, by their `id()`: they are not compared with the store any more."""
-        self._compared: dict[str, tuple[GroupState | ConsumerGroupState, int]] = {}
-        """By group id, the state and generation in which the group was last compared with its shadow in full."""
+        self._groups = GroupComparison(self.state, self._violations)
         self._counter = RunCounter()
 
     # Coordinators
@@ -80,7 +73,7 @@ class Checker:
 
         Responses of crashed coordinators reach no client, and are skipped.
         """
-        if id(exchange.coordinator) in self._crashed:
+        if self._groups.has_crashed(exchange.coordinator):
             return
         if exchange.response_count > 1:
             self._violations.check(invariants.a_request_has_at_most_one_response, exchange)
@@ -104,15 +97,10 @@ class Checker:
         groups = self.state.consumer_groups
         for sentence, detail in violations_of_response(groups, exchange, self.state.settings):
             self._violations.report_exchange(sentence, detail, exchange)
-        if exchange.after.consumer is not exchange.before.consumer and not groups.group(exchange.group_id).queue:
-            self._compare_folds(exchange.group_id, exchange.after.event_number)
-
-    def _compare_folds(self, group_id: str, event_number: int) -> None:
-        stored = self.state.shadow.group(group_id)
-        if stored.event_number == event_number and (detail := store_invariants.both_folds_agree(stored, self.state)):
-            self._violations.report(
-                invariant_sentence(store_invariants.both_folds_agree), detail, self.state.shadow.position
-            )
+        group_id, after = exchange.group_id, exchange.after
+        is_stored = self.state.shadow.group(group_id).event_number == after.event_number
+        if is_stored and after.consumer is not exchange.before.consumer and not groups.group(group_id).queue:
+            self._groups.compare_consumer_fold(group_id)
 
     def on_command(self, exchange: ObservedExchange) -> None:
         """Check a command that its coordinator has handled, by the group before and after it; commands that it refused
@@ -143,7 +131,7 @@ class Checker:
 
     def _on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
         group_id, before, after = exchange.group_id, exchange.before, exchange.after
-        self._coordinators[group_id] = exchange.coordinator
+        self._groups.on_group_change(group_id, exchange.coordinator)
         self.state.acknowledgements.on_group_change(exchange)
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
@@ -181,7 +169,7 @@ class Checker:
 
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
-        self._crashed[id(coordinator)] = coordinator
+        self._groups.on_crash(coordinator)
         self._prepared.on_disturbance(self._now_ms())
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
@@ -230,36 +218,7 @@ class Checker:
                 self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
-                self._compare_classic_folds(group_id)
-                self._compare(group_id)
-
-    def _compare_classic_folds(self, group_id: str) -> None:
-        if detail := store_invariants.both_classic_folds_agree(self.state.shadow.group(group_id), self.state):
-            self._violations.report(
-                invariant_sentence(store_invariants.both_classic_folds_agree), detail, self.state.shadow.position
-            )
-
-    def _compare(self, group_id: str, *, in_full: bool = False) -> None:
-        """Compare a group in its coordinator with the same group as evolved from the stored records; report a
-        difference.
-
-        The event numbers are always compared; all fields only in a new state or generation, or with `in_full`.
-        """
-        coordinator = self._coordinators.get(group_id)
-        if coordinator is None or id(coordinator) in self._crashed or not coordinator.is_ready:
-            return
-        live, stored = coordinator.group(group_id), self.state.shadow.group(group_id)
-        consumer = live.consumer
-        phase = (live.state, live.generation_id) if consumer is None else (consumer.state, consumer.group_epoch)
-        if live.event_number == stored.event_number and not in_full:
-            if self._compared.get(group_id) == phase:
-                return
-            self._compared[group_id] = phase
-        is_all_durable = coordinator.journal.last_position <= self.state.shadow.position
-        invariant = store_invariants.the_shadow_group_equals_the_live_group
-        if detail := invariant(live, stored, is_all_durable):
-            raw = f"live {live}, stored {stored}"
-            self._violations.report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)
+                self._groups.compare(group_id)
 
     # The end
 
@@ -273,18 +232,16 @@ class Checker:
             self._violations.check(invariants.an_open_request_gets_its_response, exchange)
         for violation in shadow.violations_at_end():
             self._violations.report(violation.sentence, f"group {violation.group}", violation.position)
-        for group_id, coordinator in self._coordinators.items():
-            self._compare(group_id, in_full=True)
-            if coordinator.is_ready and id(coordinator) not in self._crashed:
-                for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
-                    self._violations.report(invariant_sentence(invariants.no_deadline_is_missed), detail)
-                for detail in self.state.expiry.overdue(coordinator.group(group_id), self._now_ms()):
-                    self._violations.report(OFFSETS_EXPIRE, detail)
+        for group in self._groups.compare_at_end():
+            for detail in self.state.timeouts.overdue(group, self._now_ms()):
+                self._violations.report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+            for detail in self.state.expiry.overdue(group, self._now_ms()):
+                self._violations.report(OFFSETS_EXPIRE, detail)
         for group_id in self.state.consumer_groups.group_ids:
             self._violations.report_all(self.state.consumer_groups.proceed(group_id))
-            self._compare_folds(group_id, shadow.group(group_id).event_number)
-        for group_id in shadow.differing_groups(records) if records is not None else ():
-            self._violations.report(FULL_REPLAY, f"group {group_id}", shadow.position)
+            self._groups.compare_consumer_fold(group_id)
+        if records is not None:
+            self._groups.compare_full_replay(records)
         self._violations.report_all(self.transactions.violations)
         self._violations.report_all(self.transactions.still_open(shadow.groups))
         self._violations.report_all(self._prepared.unfinished(self._now_ms()))
