@@ -13,8 +13,8 @@ from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.members import SimulatedMembers
-from regroup.lab.simulation.message_interception import MessageInterceptor, needs_interceptor
-from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.network.message_interception import MessageInterceptor, needs_interceptor
+from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.recording import RunRecording
 from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineItem
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
