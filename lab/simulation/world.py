@@ -92,19 +92,26 @@ class World:
         """The recording of exchanges and observations to the store; None if the run is not recorded."""
         if self.recording:
             self.network.messages = self.recording.message_log(self.loop.time, plan.network)
-        self.brokers = SimulatedBrokers(
+        self.brokers = self._new_brokers(settings)
+        self.members = self._new_members()
+
+    def _new_brokers(self, settings: CoordinatorSettings) -> SimulatedBrokers:
+        timeline = self.timeline
+        return SimulatedBrokers(
             self.network,
             self.disk,
             self._random_stream("ids"),
-            count=plan.brokers,
+            count=self.plan.brokers,
             settings=settings,
             coordinator_factory=self.checker.make_coordinator if self.checker else GroupCoordinator,
             observers=[timeline.observer(lambda: self.now_ms)] if timeline else [],
             recorder=self.recording.recorder if self.recording else None,
-            release=plan.release,
+            release=self.plan.release,
         )
-        self.members = SimulatedMembers(
-            plan,
+
+    def _new_members(self) -> SimulatedMembers:
+        return SimulatedMembers(
+            self.plan,
             self.network,
             self.brokers,
             self._random_stream("members"),
