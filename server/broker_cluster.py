@@ -37,7 +37,7 @@ from regroup.server.leadership import ShardLeadership
 from regroup.server.limits import MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
-from regroup.server.net.response_buffer import UnreadBytes
+from regroup.server.net.responses.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
 from regroup.server.recording.recorder import Recorder
 from regroup.server.recording.writer import RecordingWriter
