@@ -161,7 +161,7 @@ class AssignorTask(LessonPart, frozen=True, kw_only=True):
     """A task in which the learner writes an assignor, which the scenario of the task names `mine`."""
 
     properties: tuple[str, ...]
-    """What it must do in every case: names of `PROPERTIES` in `assignor_task.py`."""
+    """What it must do in every case: names of `PROPERTIES` in `assignor/properties.py`."""
 
 
 class Task(LessonPart, frozen=True, kw_only=True):
