@@ -211,7 +211,7 @@ class LessonFile(LessonPart, frozen=True, kw_only=True):
     group: str = "lab"
     """The group that the replay shows."""
     beside: str = ""
-    """A second group of the run, which has to be one of the consumer protocol; the replay tells of it too."""
+    """A second group of the run, which has to be one of the consumer protocol; the replay shows its events too."""
     bug: str = ""
     """A planted bug of the lab that the run has."""
     values: Mapping[str, Measure] = {}
