@@ -8,7 +8,7 @@ once, of which there are as many as members. Then one member leaves, and the tim
 that the members of a consumer group send heartbeats that change nothing, one in flight on each connection.
 
 Both servers have the same settings: no initial delay, `group.consumer.assignment.interval.ms` of 1,000, and sessions of
-ten minutes, since 10,000 members that join at once may not be heard of for long on a busy machine. A member sends
+ten minutes, since 10,000 members that join at once may send nothing for long on a busy machine. A member sends
 a heartbeat each 50 ms, in a group of more than 250 members less often, so that all together send 5,000 a second. The
 members run in the process of the benchmark, on asyncio and regroup's codec; their CPU seconds are shown, since they may
 be slower than a server. Classic members have a connection each, consumers share 16. Kafka is warmed up by one round

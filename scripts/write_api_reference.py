@@ -32,7 +32,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Brokers in your process": ("server.broker_cluster", "server.settings", "server.releases", "server.clock"),
     "The lab": (
         "lab.simulation.run",
-        "lab.checker.checker",
+        "lab.checker.verdict",
         "lab.checker.metrics",
         "lab.plan.yaml_format",
         "lab.plan.scenario_files",
@@ -107,6 +107,8 @@ fields end with their unit. Structures are immutable; `msgspec.structs.replace`,
 dataclass, makes a changed copy. In the fields of messages `Text` is a `str`, `Bytes` and `Records` are `bytes`, `Uuid`
 is sixteen bytes, and `Int8` to `Int64` are an `int`.
 """
+SHOWN_BASES: Final = frozenset({"BlockingBrokers"})
+"""Classes that are not public themselves, and whose methods are promised with a public class that has them."""
 MAX_VALUES: Final = 40
 """An enumeration with more values than this shows the first ones."""
 
@@ -139,14 +141,38 @@ def definitions(tree: ast.Module | ast.ClassDef) -> Iterator[tuple[str, Definiti
 
 def find_definition(module: str, name: str) -> tuple[Definition, str]:
     """A public name's node and docstring, in its module or where that imports it from."""
-    tree = tree_of(module)
-    for defined, node, text in definitions(tree):
+    for defined, node, text in definitions(tree_of(module)):
         if defined == name:
             return node, text
-    for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and name in [alias.name for alias in statement.names]:
-            return find_definition(str(statement.module).removeprefix("regroup."), name)
+    if name in (origins := origins_of(module)):
+        return find_definition(origins[name], name)
     raise LookupError(f"{module} has no {name}")
+
+
+def origins_of(module: str) -> dict[str, str]:
+    """For each name that a module imports from this project, the module from which it does."""
+    return {
+        alias.name: statement.module.removeprefix("regroup.")
+        for statement in tree_of(module).body
+        if isinstance(statement, ast.ImportFrom) and statement.module and statement.module.startswith("regroup.")
+        for alias in statement.names
+    }
+
+
+def module_of(module: str, name: str) -> str:
+    """The module that defines a name which this module defines or imports."""
+    origins = origins_of(module)
+    return module_of(origins[name], name) if name in origins else module
+
+
+def inherited_methods(module: str, node: ast.ClassDef) -> Iterator[tuple[str, Definition, str]]:
+    """The methods that a public class has from its bases among `SHOWN_BASES`."""
+    origins = origins_of(module_of(module, node.name))
+    for base in map(ast.unparse, node.bases):
+        if base in SHOWN_BASES:
+            defined, _ = find_definition(origins[base], base)
+            assert isinstance(defined, ast.ClassDef)
+            yield from (each for each in definitions(defined) if isinstance(each[1], Function))
 
 
 def prose(docstring: str) -> str:
@@ -243,13 +269,13 @@ class Reference:
         yield from (f"### `regroup.{module}`", "", " ".join(docstring.split("\n\n")[0].split()), "")
         for name in public_names_of(module):
             node, text = find_definition(module, name)
-            yield from self.definition(name, node, text)
+            yield from self.definition(module, name, node, text)
 
-    def definition(self, name: str, node: Definition, text: str) -> Iterator[str]:
+    def definition(self, module: str, name: str, node: Definition, text: str) -> Iterator[str]:
         match node:
             case ast.ClassDef():
                 yield bullet(0, self.head(name, node), prose(text))
-                yield from self.class_body(node)
+                yield from self.class_body(node, list(inherited_methods(module, node)))
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield bullet(0, signature(name, node), prose(text))
             case _:
@@ -264,7 +290,8 @@ class Reference:
         inner = ", ".join([base for base in bases if base.split(".")[-1] not in ("Struct", "ABC")] + wire)
         return f"class {name}({inner})" if inner else f"class {name}"
 
-    def class_body(self, node: ast.ClassDef) -> Iterator[str]:
+    def class_body(self, node: ast.ClassDef, others: list[tuple[str, Definition, str]]) -> Iterator[str]:
+        """The fields and methods of a class; `others` are methods of its bases that are shown with it."""
         inherited = {name for base in node.bases for name in self.methods.get(ast.unparse(base).split("[")[0], ())}
         members = [each for each in definitions(node) if is_public(each[0]) and (each[2] or each[0] not in inherited)]
         if any(ast.unparse(base).endswith("Enum") for base in node.bases):
@@ -279,7 +306,7 @@ class Reference:
             if name == "__init__" and isinstance(each, ast.FunctionDef) and not has_factory(node):
                 call = signature(node.name, each, is_method=True).removesuffix(" -> None")
                 yield from () if call.endswith("()") else [bullet(1, call, "")]
-        for name, each, text in members:
+        for name, each, text in (*(other for other in others if is_public(other[0]) and other[2]), *members):
             if isinstance(each, Function):
                 yield bullet(1, signature(name, each, is_method=True), prose(text))
 

@@ -35,7 +35,7 @@ from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.request_recorder import RequestRecorder
-from regroup.server.net.response_buffer import UnreadBytes
+from regroup.server.net.responses.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings

@@ -37,7 +37,7 @@ from regroup.server.leadership import ShardLeadership
 from regroup.server.limits import MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
-from regroup.server.net.response_buffer import UnreadBytes
+from regroup.server.net.responses.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
 from regroup.server.recording.recorder import Recorder
 from regroup.server.recording.writer import RecordingWriter
@@ -105,17 +105,7 @@ class BrokerCluster:
         self.options = options
         self.store = store
         self.journal = Journal(store)
-        self.state = ClusterState(
-            stored,
-            self.journal,
-            coordinator_epoch=coordinator_epoch,
-            settings=options.broker_settings,
-            now_ms=environment.clock,
-            new_uuid=environment.new_uuid,
-            offsets_topic_partitions=options.settings.offsets_topic_num_partitions,
-            node_ids=range(options.brokers),
-            group_settings=options.settings,
-        )
+        self.state = self._new_state(environment, stored, coordinator_epoch)
         self.router = GroupRouter(self.state, partial(self._new_coordinator, environment))
         self.turns = TurnQueue()
         self._unread = UnreadBytes(options.max_response_bytes * MAX_UNREAD_RESPONSES)
@@ -144,6 +134,22 @@ class BrokerCluster:
         )
         self._is_closing = False
         self.journal.on_failure(self._on_store_failure)
+
+    def _new_state(
+        self, environment: ClusterEnvironment, stored: StoredClusterState, coordinator_epoch: int
+    ) -> ClusterState:
+        settings = self.options.settings
+        return ClusterState(
+            stored,
+            self.journal,
+            coordinator_epoch=coordinator_epoch,
+            settings=self.options.broker_settings,
+            now_ms=environment.clock,
+            new_uuid=environment.new_uuid,
+            offsets_topic_partitions=settings.offsets_topic_num_partitions,
+            node_ids=range(self.options.brokers),
+            group_settings=settings,
+        )
 
     def _new_coordinator(self, environment: ClusterEnvironment, owns: Callable[[str], bool]) -> GroupCoordinator:
         return environment.coordinator_factory(

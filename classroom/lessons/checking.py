@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from regroup.classroom.languages import Language
-from regroup.classroom.lessons.assignor_task import OWN_ASSIGNOR, PROPERTIES, OwnAssignor
+from regroup.classroom.lessons.assignor.own_assignor import OWN_ASSIGNOR, OwnAssignor
+from regroup.classroom.lessons.assignor.properties import PROPERTIES
 from regroup.classroom.lessons.format.language import LessonText, names_in
 from regroup.classroom.lessons.format.parts import FOUND, RESERVED_NAMES, Lesson, RunCondition
 from regroup.classroom.lessons.format.reading import at_line

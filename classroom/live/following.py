@@ -25,7 +25,7 @@ MAX_KEPT_EVENTS: Final = 100_000
 """Timelines that are kept, and their events together. Of more the timeline that was read longest ago is dropped, and
 built again from the store when it is needed. An event takes about 1.4 kB."""
 MAX_EVENTS: Final = 50_000
-"""Events of one timeline. With the next one it begins anew, with the group as it is then."""
+"""Events of one timeline. With the next one it starts again, with the group as it is then."""
 RECORDS_BETWEEN_TURNS: Final = 200
 """Records that are folded before other tasks of the loop get their turn."""
 

@@ -139,4 +139,4 @@ CONSUMER_BYTES: Final[Mapping[str, Callable[[bytes], dict[str, Any]]]] = {
     "assignment": _assignment,
     "metadata": _subscription,
 }
-"""The fields of messages with what consumers tell each other, and how it is decoded."""
+"""The fields of messages in which consumers send each other subscriptions and assignments, and their decoders."""

@@ -5,8 +5,8 @@ from typing import Final
 
 from regroup.cli.chaos.timeline import Names, TimelineLine, offset, timeline_lines
 from regroup.cli.terminal.text import counted, printable
-from regroup.lab.checker.checker import RunViolation
 from regroup.lab.checker.metrics import Counts
+from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.simulation.run import RunOutcome
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.notation.durations import format_duration

@@ -12,7 +12,7 @@ from regroup.cli.store.events_text import HIDDEN_FIELDS, event_details, event_re
 from regroup.cli.store.topic_names import learn_topics
 from regroup.cli.terminal.text import printable, shorten_uuids
 from regroup.lab.plan.plan import PlannedStep
-from regroup.lab.plan.steps import members_named
+from regroup.lab.plan.step_sentences import members_named
 from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineEntry
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import CommitCompleted, JoinedGroup

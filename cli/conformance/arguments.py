@@ -96,7 +96,7 @@ def _add_stories(parser: ArgumentParser) -> None:
 
 
 def _add_broker(parser: ArgumentParser) -> None:
-    add = parser.add_argument_group("what the broker cannot tell").add_argument
+    add = parser.add_argument_group("what the broker does not report").add_argument
     add("--restart", metavar="COMMAND", help="a command that stops the broker and starts it again")
     add(
         "--set",

@@ -77,7 +77,7 @@ async def _check_cluster(plan: FleetPlan, stop: asyncio.Event) -> str | None:
     if not args.yes and (text := objections(survey, args.group, writes_to=writes_to)):
         raise CannotRun(text)
     for topic in survey.missing_topics:
-        print_error("members", f"there is no topic {topic} yet; the broker makes it, as Kafka does unless told not to")
+        print_error("members", f"there is no topic {topic} yet; the broker makes it, as Kafka does by default")
     return None
 
 

@@ -28,7 +28,7 @@ RESTARTING_COURSES: Final = 0.15
 SIZES: Final = (1, 2, 2, 2, 3, 3, 4)
 """How many actors take part in a course of consumers: of a few, all have soon changed the protocol."""
 REGEXES: Final = 7
-"""How many regular expressions there are for subscriptions, no one included."""
+"""How many regular expressions there are for subscriptions, none included."""
 SHORT_SESSIONS: Final = 0.3
 """The share of the courses of the consumer protocol without a restart whose session timeouts may expire."""
 

@@ -77,6 +77,7 @@ DEFAULT_VERSIONS: Mapping[str, int] = {
     "DescribeGroups": 5,
     "ListGroups": 5,
     "DeleteGroups": 2,
+    "OffsetDelete": 0,
     "TxnOffsetCommit": 3,
     "FindCoordinator": 4,
     "EndTxn": 3,

@@ -3,7 +3,7 @@
 import asyncio
 import struct
 
-from regroup.conformance.harness.broker_under_test import FOO_0, FOO_TOPIC
+from regroup.conformance.harness.broker_under_test import DEFAULT_VERSIONS, FOO_0, FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import (
     ExpectationFailed,
@@ -38,6 +38,10 @@ from regroup.protocol.messages.offsets import (
 )
 
 API_VERSIONS, JOIN_GROUP = 18, 11
+CLASSIC_GROUP_APIS = (
+    *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "DescribeGroups"),
+    *("ListGroups", "DeleteGroups", "OffsetDelete", "TxnOffsetCommit"),
+)
 UNKNOWN_VERSION = 99
 
 
@@ -226,19 +230,7 @@ def _framed(body: bytes) -> bytes:
 @case("validation.versions-of-the-group-apis", 1)
 async def versions_of_group_apis(story: StoryContext) -> None:
     """All APIs of classic groups are advertised, up to the versions of the catalogue."""
-    newest = {
-        "JoinGroup": 9,
-        "SyncGroup": 5,
-        "Heartbeat": 4,
-        "LeaveGroup": 5,
-        "OffsetCommit": 9,
-        "OffsetFetch": 9,
-        "DescribeGroups": 5,
-        "ListGroups": 5,
-        "DeleteGroups": 2,
-        "OffsetDelete": 0,
-        "TxnOffsetCommit": 3,
-    }
+    newest = {api: DEFAULT_VERSIONS[api] for api in CLASSIC_GROUP_APIS}
     offered = story.target.versions
     expect_equal("missing", [], [f"{api} v{last}" for api, last in newest.items() if last not in offered.get(api, ())])
 

@@ -3,101 +3,38 @@
 checker = Checker(settings, now_ms)
 checker.make_coordinator(journal, settings=settings, now=clock)       # in place of a GroupCoordinator
 checker.on_stored(records, last_position)         # from the store, before the coordinator is notified
-checker.members.add_member("anna", group_id="payments")      # and checker.ledger("payments", "anna") for its process
-checker.on_member_change("anna", change, at_ms)
+checker.members.add_member("anna", group_id="payments")
+checker.members.on_change("anna", change, at_ms)
 verdict = checker.finish(records)
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.consumer_group import ConsumerGroupState
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker import offset_invariants, store_invariants
 from regroup.lab.checker.consumer.responses import violations_of_response
-from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
+from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
-from regroup.lab.checker.members.departures import Departures
-from regroup.lab.checker.members.fenced_members import FencedMembers
-from regroup.lab.checker.members.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.outputs import OutputLedger
-from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
-from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.transactions import TransactionLedger
-from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
+from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
+from regroup.lab.checker.offsets import offset_invariants
 from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
-from regroup.members.consumer.effects import (
-    CommittedOffsetsFetched,
-    ConsumerChange,
-    ConsumerClosed,
-    ConsumerError,
-    JoinedGroup,
-    PartitionsLost,
-    PartitionsRevoked,
-)
-from regroup.members.runtime.workload import RecordLedger
-from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.protocol.message import Message
+from regroup.lab.checker.store import store_invariants
+from regroup.lab.checker.store.comparison import GroupComparison
+from regroup.lab.checker.verdict import RunVerdict
+from regroup.lab.checker.violations import ViolationLog
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
-
-__all__ = ["RunViolation", "RunVerdict"]
-
-NO_COUNTS: Final = Counts()
-MAX_VIOLATIONS: Final = 100
-"""How many violations of one run are recorded. Later ones usually follow from earlier ones."""
-FULL_REPLAY: Final = "A full replay of the store gives the same groups as the records one by one."
-
-
-@dataclass(frozen=True, slots=True)
-class RunViolation:
-    """An invariant or expectation that does not hold."""
-
-    sentence: str
-    """The invariant or expectation."""
-    at_ms: int
-    """Milliseconds since the run began."""
-    position: int | None
-    """Position of the record after which it was found, if known."""
-    detail: str
-    """What was found."""
-    raw: str = ""
-    """The values of the exchange in which it was found, as Python writes them; empty if there is none."""
-
-    def __str__(self) -> str:
-        where = "" if self.position is None else f", position {self.position}"
-        return f"{self.sentence} (at {self.at_ms} ms{where}) {self.detail}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
-    """The violations of a run, in the order in which they were found, and its counts."""
-
-    violations: tuple[RunViolation, ...] = ()
-    counts: Counts = NO_COUNTS
-    records_skipped: int = 0
-    """Records below the committed offsets that no member has processed."""
-    unowned_partitions: Mapping[int, int] = field(default_factory=dict)
-    """By the time of each change of owners, in ms since the run began, how many partitions had lost theirs after it."""
-
-    def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
-        """A copy of this verdict with the same counts and these violations in place of its own."""
-        return replace(self, violations=tuple(violations))
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """Each violated sentence once, in the order of its first violation."""
-        return tuple(dict.fromkeys(each.sentence for each in self.violations))
 
 
 class Checker:
@@ -108,32 +45,15 @@ class Checker:
 
     def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
         self.state = CheckerState(settings, now_ms)
-        self.members = MemberChecker(
-            self.state.acknowledgements.removed_members, self.state.classic_groups.absent_members
-        )
-        self.fenced = FencedMembers()
-        self._departures = Departures()
-        self.transactions = TransactionLedger()
-        self.positions = ReadPositions()
-        self._prepared = PreparedTransactions()
+        self._violations = ViolationLog(self.state)
         self.outputs = OutputLedger()
-        self._joined_ms: dict[str, int] = {}
-        """By name of a member, when its last generation began."""
-        self._observed_ids: set[str] = set()
-        """The member ids of the members of the plan."""
-        self.violations: list[RunViolation] = []
+        self.members = ObservedMembers(self.state, self.outputs, self._violations)
+        self.transactions = TransactionLedger()
+        self._prepared = PreparedTransactions()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
-        self._coordinators: dict[str, GroupCoordinator] = {}
-        """By group id, the coordinator that handled the last command which changed the group."""
-        self._crashed: dict[int, GroupCoordinator] = {}
-        """Coordinators whose process has crashed, by their `id()`: they are not compared with the store any more."""
-        self._assignments: dict[str, dict[str, frozenset[TopicPartition]]] = {}
-        """By group id, the last committed assignment: the partitions of each member."""
-        self._compared: dict[str, tuple[GroupState | ConsumerGroupState, int]] = {}
-        """By group id, the state and generation in which the group was last compared with its shadow in full."""
-        self._exchanges = self._events = self._rebalances = self._removals = 0
-        self._offsets_went_back = self._needless_moves = 0
+        self._groups = GroupComparison(self.state, self._violations)
+        self._counter = RunCounter()
 
     # Coordinators
 
@@ -145,8 +65,7 @@ class Checker:
 
     def next_exchange_number(self) -> int:
         """Return the number of an exchange that begins: 1, 2, 3 … over all coordinators of the run."""
-        self._exchanges += 1
-        return self._exchanges
+        return self._counter.next_exchange_number()
 
     def on_response(self, exchange: ObservedExchange) -> None:
         """Check a response that is about to leave by the invariants of its request, and note what it confirms to its
@@ -154,14 +73,14 @@ class Checker:
 
         Responses of crashed coordinators reach no client, and are skipped.
         """
-        if id(exchange.coordinator) in self._crashed:
+        if self._groups.has_crashed(exchange.coordinator):
             return
         if exchange.response_count > 1:
-            self._check(invariants.a_request_has_at_most_one_response, exchange)
+            self._violations.check(invariants.a_request_has_at_most_one_response, exchange)
             return
         kind = type(exchange.command)
         if not invariants.was_unavailable(exchange):
-            self._check_all(invariants.response_invariants(self.state, exchange), exchange)
+            self._violations.check_all(invariants.response_invariants(self.state, exchange), exchange)
             self.state.timeouts.on_response(exchange, self._now_ms())
             self._check_consumer_group(exchange)
         if kind is c.OffsetCommit:
@@ -177,18 +96,11 @@ class Checker:
         """
         groups = self.state.consumer_groups
         for sentence, detail in violations_of_response(groups, exchange, self.state.settings):
-            self._report_exchange(sentence, detail, exchange)
-        if exchange.after.consumer is not exchange.before.consumer and not groups.group(exchange.group_id).queue:
-            self._compare_folds(exchange.group_id, exchange.after.event_number)
-
-    def _compare_folds(self, group_id: str, event_number: int) -> None:
-        stored = self.state.shadow.group(group_id)
-        if stored.event_number == event_number and (detail := store_invariants.both_folds_agree(stored, self.state)):
-            self._report(invariant_sentence(store_invariants.both_folds_agree), detail, self.state.shadow.position)
-
-    def _report_steps(self, violations: Iterable[tuple[str, str]]) -> None:
-        for sentence, detail in violations:
-            self._report(sentence, detail)
+            self._violations.report_exchange(sentence, detail, exchange)
+        group_id, after = exchange.group_id, exchange.after
+        is_stored = self.state.shadow.group(group_id).event_number == after.event_number
+        if is_stored and after.consumer is not exchange.before.consumer and not groups.group(group_id).queue:
+            self._groups.compare_consumer_fold(group_id)
 
     def on_command(self, exchange: ObservedExchange) -> None:
         """Check a command that its coordinator has handled, by the group before and after it; commands that it refused
@@ -201,84 +113,63 @@ class Checker:
             return
         now_ms = self._now_ms()
         if exchange.before.generation_id != exchange.after.generation_id and type(exchange.command) is not c.LoadGroup:
-            self._check(invariants.no_deadline_is_missed, exchange)  # sessions that the generation is to start again
+            # sessions that the generation is to start again
+            self._violations.check(invariants.no_deadline_is_missed, exchange)
         self.state.timeouts.on_command(exchange, now_ms)
         for detail in self.state.expiry.on_command(exchange, now_ms):
-            self._report_exchange(OFFSETS_EXPIRE, detail, exchange)
+            self._violations.report_exchange(OFFSETS_EXPIRE, detail, exchange)
         if isinstance(exchange.command, c.DeadlinePassed):
-            self._check_all(invariants.DEADLINE_INVARIANTS, exchange)
+            self._violations.check_all(invariants.DEADLINE_INVARIANTS, exchange)
         if exchange.after is not exchange.before:
             self._on_group_change(exchange, now_ms)
         if exchange.outcome is ExchangeOutcome.OPEN:
             self._open_requests.add(exchange)
             if exchange.held_under is not None:
-                self._check(invariants.only_dependent_responses_are_held, exchange)
+                self._violations.check(invariants.only_dependent_responses_are_held, exchange)
             elif isinstance(exchange.command, c.OffsetCommit):
                 self.state.acknowledgements.on_commit(exchange, exchange.command)
 
     def _on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
         group_id, before, after = exchange.group_id, exchange.before, exchange.after
-        self._coordinators[group_id] = exchange.coordinator
+        self._groups.on_group_change(group_id, exchange.coordinator)
         self.state.acknowledgements.on_group_change(exchange)
         self.state.timeouts.on_group_change(exchange, now_ms)
         self._open_requests.on_group_change(exchange)
-        self._check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
+        self._violations.check_all(invariants.OFFSET_CHANGE_INVARIANTS, exchange)
         if before.committed_offsets is not after.committed_offsets:
             if not isinstance(exchange.command, c.OffsetCommit):
-                self.positions.on_other_change(group_id)
+                self.members.on_other_offset_change(group_id)
             self.outputs.on_offset_change(before, after)
         if isinstance(exchange.command, c.EndTransaction):
-            self._check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
+            self._violations.check(offset_invariants.a_transaction_ends_as_a_whole, exchange)
             for sentence, detail in self.transactions.violations_of(before, after):
-                self._report_exchange(sentence, detail, exchange)
+                self._violations.report_exchange(sentence, detail, exchange)
         if (before.consumer is None) != (after.consumer is None) and after.exists:
-            self._check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
+            self._violations.check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
-            self._report_steps(self.state.consumer_groups.proceed(group_id))
-            self._check_all(store_invariants.LOAD_INVARIANTS, exchange)
+            self._violations.report_all(self.state.consumer_groups.proceed(group_id))
+            self._violations.check_all(store_invariants.LOAD_INVARIANTS, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):
-            self._on_offset_commit(exchange, exchange.command)
+            self._counter.on_offset_commit(exchange.before, exchange.command)
+            self.members.on_commit(exchange, exchange.command)
         elif after.state is GroupState.STABLE and before.state is not GroupState.STABLE:
             self._on_assignment(exchange)
         elif not after.exists:
-            self._assignments.pop(group_id, None)
-
-    def _on_offset_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
-        """Count the offsets of an accepted commit that are lower than those committed before, and check them.
-
-        A member's offset must not be beyond the records that were processed, nor below the one that the same member has
-        committed. A commit without a generation, as from a command-line tool, may set any offset.
-        """
-        for each in command.offsets:
-            partition = TopicPartition(each.topic, each.partition)
-            committed = exchange.before.committed_offset(each.topic, each.partition)
-            if committed is not None and each.offset < committed.offset:
-                self._offsets_went_back += 1
-            if command.member_id in self._observed_ids and (
-                violation := self.positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
-            ):
-                self._report_members([violation])
-            if command.generation_id < 0:
-                self.members.ledger(exchange.group_id).ignore_below(partition, each.offset)
-            else:
-                self._report_members(self.members.on_commit(exchange.group_id, partition, each.offset))
+            self._counter.on_group_deleted(group_id)
 
     def _on_assignment(self, exchange: ObservedExchange) -> None:
-        """Count the needless moves of partitions in a group that has just become Stable with a new assignment.
+        """Take a group that has just become Stable with a new assignment.
 
         A generation whose leader has an unsound assignor is noted: the owners of its partitions are not checked.
         """
         group = exchange.after
-        observed = self.members.by_name.values()
-        if any(each.member_id == group.leader_id and not each.has_sound_assignor for each in observed):
+        if self.members.has_unsound_assignor(group.leader_id):
             self.state.unsound_generations.add((group.group_id, group.generation_id))
-        assignment = partitions_by_member(group)
-        self._needless_moves += needless_moves(self._assignments.get(group.group_id, {}), assignment)
-        self._assignments[group.group_id] = assignment
+        self._counter.on_assignment(group)
 
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
-        self._crashed[id(coordinator)] = coordinator
+        self._groups.on_crash(coordinator)
         self._prepared.on_disturbance(self._now_ms())
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
@@ -301,155 +192,33 @@ class Checker:
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
-            self._check(invariants.an_open_request_gets_its_response, exchange)
+            self._violations.check(invariants.an_open_request_gets_its_response, exchange)
         for violation in shadow.apply(records, last_position):
             index = violation.position - (last_position - len(records)) - 1
             event = records[index].type if 0 <= index < len(records) else "the last event"
-            self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
+            self._violations.report(
+                violation.sentence, f"{event} of group {violation.group} shows it", violation.position
+            )
         for position, (record, decoded) in enumerate(
             zip(records, shadow.events, strict=True), last_position - len(records) + 1
         ):
             for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
-                self._report(sentence, detail, position)
-            self._report_members(self.outputs.on_stored(record))
+                self._violations.report(sentence, detail, position)
+            self._violations.report_all(self.outputs.on_stored(record))
             if record.group is None or decoded is None:
                 continue
             self.state.consumer_groups.on_stored(record, decoded)
             for sentence, detail in self.state.classic_groups.on_stored(record, decoded):
-                self._report(sentence, f"group {record.group}: {detail}", position)
-        self._events += len(records)
+                self._violations.report(sentence, f"group {record.group}: {detail}", position)
+        self._counter.on_stored(records)
         for record in records:
-            if record.type == "assignment-committed":
-                self._rebalances += 1
-            elif record.type == "member-removed":
-                self._removals += 1
-            elif record.type == "coordinator-loaded" and record.group is not None:
+            if record.type == "coordinator-loaded" and record.group is not None:
                 self.state.expiry.on_loaded(record.group, self._now_ms())
             elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
                 self.state.upgraded_groups.add(record.group)
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
-                self._compare_classic_folds(group_id)
-                self._compare(group_id)
-
-    def _compare_classic_folds(self, group_id: str) -> None:
-        if detail := store_invariants.both_classic_folds_agree(self.state.shadow.group(group_id), self.state):
-            self._report(
-                invariant_sentence(store_invariants.both_classic_folds_agree), detail, self.state.shadow.position
-            )
-
-    def _compare(self, group_id: str, *, in_full: bool = False) -> None:
-        """Compare a group in its coordinator with the same group as evolved from the stored records; report a
-        difference.
-
-        The event numbers are always compared; all fields only in a new state or generation, or with `in_full`.
-        """
-        coordinator = self._coordinators.get(group_id)
-        if coordinator is None or id(coordinator) in self._crashed or not coordinator.is_ready:
-            return
-        live, stored = coordinator.group(group_id), self.state.shadow.group(group_id)
-        consumer = live.consumer
-        phase = (live.state, live.generation_id) if consumer is None else (consumer.state, consumer.group_epoch)
-        if live.event_number == stored.event_number and not in_full:
-            if self._compared.get(group_id) == phase:
-                return
-            self._compared[group_id] = phase
-        is_all_durable = coordinator.journal.last_position <= self.state.shadow.position
-        invariant = store_invariants.the_shadow_group_equals_the_live_group
-        if detail := invariant(live, stored, is_all_durable):
-            raw = f"live {live}, stored {stored}"
-            self._report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)
-
-    # Members
-
-    def ledger(self, group_id: str, name: str | None = None) -> RecordLedger:
-        """The ledger of a group: which of its records were processed, and which offsets committed.
-
-        With `name` it is one for the SimulatedMember of this name, which also reports what the member processes to this
-        checker.
-        """
-        ledger = self.members.ledger(group_id)
-        if name is None:
-            return ledger
-        return MemberLedger(
-            ledger,
-            partial(self._on_record, name, group_id),
-            lambda *started: self._on_start(name, group_id, *started),
-            partial(self._on_skip, group_id),
-        )
-
-    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
-        if violation := self.outputs.on_skip(group_id, partition, first, stop):
-            self._report_members([violation])
-
-    def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        if violation := self.positions.on_start(name, group_id, partition, offset):
-            self._report_members([violation])
-
-    def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        if violation := self.outputs.on_record(group_id, partition, offset):
-            self._report_members([violation])
-        if violation := self.positions.on_record(name, partition, offset):
-            self._report_members([violation])
-        self._report_members(self.members.on_record(name, partition))
-        if violation := self.fenced.on_record(name, partition, self._now_ms()):
-            self._report_members([violation])
-
-    def on_request_outside_poll(
-        self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
-    ) -> None:
-        """Report a heartbeat that a member sends although its application has been outside poll() for too long.
-
-        `outside_poll_ms` is for how long it has been, `max_poll_interval_ms` the member's limit. Other requests are not
-        checked.
-        """
-        if outside_poll_ms > max_poll_interval_ms and is_heartbeat(message):
-            since_ms = min(outside_poll_ms, self._now_ms() - self._joined_ms.get(name, 0))
-            if since_ms > max_poll_interval_ms + POLL_SLACK_MS:
-                detail = (
-                    f"{name} was inside poll() {outside_poll_ms} ms ago, and its limit is {max_poll_interval_ms} ms"
-                )
-                self._report_members([MemberViolation(POLL_TIMEOUT, detail)])
-
-    def on_member_request(self, name: str, message: Message) -> None:
-        """Report a commit that a member sends after it was fenced; every other request is in order."""
-        self._departures.on_request(name, message)
-        if violation := self.fenced.on_request(name, message):
-            self._report_members([violation])
-
-    def on_member_response(self, name: str, message: Message, response: Any) -> None:
-        """Take note of the response to a member's request; None if the request has failed."""
-        self._departures.on_response(name, message, response)
-
-    def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
-        """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
-
-        Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
-        violates no invariant.
-        """
-        match change:
-            case CommittedOffsetsFetched(offsets):
-                self.positions.on_fetched(name, offsets)
-            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
-                self.positions.on_owner_change(name, partitions)
-            case JoinedGroup():
-                self._joined_ms[name] = at_ms
-                self._observed_ids.add(change.member_id)
-            case ConsumerClosed():
-                if violation := self._departures.on_close(name):
-                    self._report_members([violation])
-        if isinstance(change, JoinedGroup):
-            self.fenced.on_new_life(name)
-        if not isinstance(change, ConsumerError):
-            self._report_members(self.members.on_member_change(name, change, at_ms))
-
-    def on_member_stop(self, name: str, at_ms: int) -> None:
-        """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
-        more."""
-        self.fenced.on_new_life(name)
-        self._departures.on_new_life(name)
-        self.positions.on_owner_change(name)
-        self.members.on_member_stop(name, at_ms)
+                self._groups.compare(group_id)
 
     # The end
 
@@ -460,66 +229,22 @@ class Checker:
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):
-            self._check(invariants.an_open_request_gets_its_response, exchange)
+            self._violations.check(invariants.an_open_request_gets_its_response, exchange)
         for violation in shadow.violations_at_end():
-            self._report(violation.sentence, f"group {violation.group}", violation.position)
-        for group_id, coordinator in self._coordinators.items():
-            self._compare(group_id, in_full=True)
-            if coordinator.is_ready and id(coordinator) not in self._crashed:
-                for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
-                    self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
-                for detail in self.state.expiry.overdue(coordinator.group(group_id), self._now_ms()):
-                    self._report(OFFSETS_EXPIRE, detail)
+            self._violations.report(violation.sentence, f"group {violation.group}", violation.position)
+        for group in self._groups.compare_at_end():
+            for detail in self.state.timeouts.overdue(group, self._now_ms()):
+                self._violations.report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+            for detail in self.state.expiry.overdue(group, self._now_ms()):
+                self._violations.report(OFFSETS_EXPIRE, detail)
         for group_id in self.state.consumer_groups.group_ids:
-            self._report_steps(self.state.consumer_groups.proceed(group_id))
-            self._compare_folds(group_id, shadow.group(group_id).event_number)
-        for group_id in shadow.differing_groups(records) if records is not None else ():
-            self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
-        self._report_steps(self.transactions.violations)
-        self._report_steps(self.transactions.still_open(shadow.groups))
-        self._report_steps(self._prepared.unfinished(self._now_ms()))
-        skipped = 0
-        for group_id, ledger in self.members.ledgers.items():
-            committed_offsets = shadow.group(group_id).committed_offsets
-            self._report_members(self.members.skipped_records(group_id, committed_offsets))
-            self._report_members(self.outputs.without_output(group_id, committed_offsets))
-            skipped += ledger.number_skipped(committed_offsets)
-        return RunVerdict(tuple(self.violations), self._counts(), skipped, dict(self.members.unowned_partitions))
-
-    def _counts(self) -> Counts:
-        counts = [ledger.counts for ledger in self.members.ledgers.values()]
-        return Counts(
-            processed=sum(each.processed for each in counts),
-            processed_twice=sum(each.duplicates for each in counts),
-            offsets_went_back=self._offsets_went_back,
-            ownerless_s=self.members.unowned_s(self._now_ms()),
-            needless_moves=self._needless_moves,
-            rebalances=self._rebalances,
-            removals=self._removals,
-            exchanges=self._exchanges,
-            events=self._events,
-        )
-
-    # Reports
-
-    def _check(self, invariant: ExchangeInvariant, exchange: ObservedExchange) -> None:
-        if detail := invariant(self.state, exchange):
-            self._report_exchange(invariant_sentence(invariant), detail, exchange)
-
-    def _check_all(self, checked: Iterable[ExchangeInvariant], exchange: ObservedExchange) -> None:
-        state = self.state
-        for invariant in checked:
-            if detail := invariant(state, exchange):
-                self._report_exchange(invariant_sentence(invariant), detail, exchange)
-
-    def _report_exchange(self, sentence: str, detail: str, exchange: ObservedExchange) -> None:
-        position = exchange.required_position or None
-        self._report(sentence, f"{detail.rstrip('.')}. {exchange.summary}", position, str(exchange))
-
-    def _report_members(self, violations: Iterable[MemberViolation]) -> None:
-        for each in violations:
-            self._report(each.sentence, each.detail)
-
-    def _report(self, sentence: str, detail: str, position: int | None = None, raw: str = "") -> None:
-        if len(self.violations) < MAX_VIOLATIONS:
-            self.violations.append(RunViolation(sentence, self._now_ms(), position, detail, raw))
+            self._violations.report_all(self.state.consumer_groups.proceed(group_id))
+            self._groups.compare_consumer_fold(group_id)
+        if records is not None:
+            self._groups.compare_full_replay(records)
+        self._violations.report_all(self.transactions.violations)
+        self._violations.report_all(self.transactions.still_open(shadow.groups))
+        self._violations.report_all(self._prepared.unfinished(self._now_ms()))
+        skipped = self.members.check_records_at_end()
+        counts = self._counter.counts(self.members.ledgers.values(), self.members.unowned_s(self._now_ms()))
+        return RunVerdict(tuple(self._violations.found), counts, skipped, dict(self.members.unowned_partitions))

@@ -20,7 +20,7 @@ from regroup.lab.checker.classic.sessions import early_deadline
 from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
 from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
-from regroup.lab.checker.offset_invariants import (
+from regroup.lab.checker.offsets.offset_invariants import (
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,

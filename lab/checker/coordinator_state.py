@@ -10,7 +10,7 @@ from regroup.lab.checker.classic.groups import ClassicGroups
 from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.offsets.expiry import OffsetExpiry
-from regroup.lab.checker.shadow_state import ShadowState
+from regroup.lab.checker.store.shadow_state import ShadowState
 from regroup.lab.checker.timeouts import TimeoutChecker
 
 

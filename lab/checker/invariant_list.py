@@ -7,9 +7,6 @@ from typing import Any
 from regroup.coordinator import invariants as group_invariants
 from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
 from regroup.lab.checker import coordinator_invariants as c
-from regroup.lab.checker import offset_invariants as o
-from regroup.lab.checker import store_invariants as st
-from regroup.lab.checker.checker import FULL_REPLAY
 from regroup.lab.checker.classic.events import CLASSIC_EVENT_SENTENCES
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
@@ -21,8 +18,11 @@ from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
+from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
+from regroup.lab.checker.store import store_invariants as st
+from regroup.lab.checker.store.comparison import FULL_REPLAY
 
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:

@@ -15,6 +15,7 @@ from regroup.lab.plan import steps
 from regroup.lab.plan.expectations import Expectation
 from regroup.lab.plan.plan import MemberPlan, NetworkPlan, SimulationPlan
 from regroup.lab.plan.sentences import PLACEHOLDERS, Sentence, Template
+from regroup.lab.plan.step_sentences import STEP_TYPES
 from regroup.lab.plan.triggers import MILESTONE_MEANINGS
 from regroup.lab.plan.yaml_options import option_name, write_options
 from regroup.members.runtime.workload import Workload
@@ -84,7 +85,7 @@ def _capitals(name: str) -> str:
 
 def _value_rows() -> Iterator[ReferenceRow]:
     """What the words in capitals stand for, by examples."""
-    templates = [*(each for kind in steps.STEP_TYPES for each in kind.templates), *MILESTONE_MEANINGS]
+    templates = [*(each for kind in STEP_TYPES for each in kind.templates), *MILESTONE_MEANINGS]
     for name in dict.fromkeys(name for text in templates for name in Template(text).names):
         placeholder = PLACEHOLDERS[name]
         yield ReferenceRow(_capitals(name), f"For example {placeholder.format(placeholder.example)}.")

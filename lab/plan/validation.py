@@ -12,6 +12,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
+from regroup.lab.plan.step_sentences import brokers_named, members_named, parse_step
 from regroup.lab.plan.steps import (
     GroupIsDeleted,
     NewMemberDoesNotReturn,
@@ -21,9 +22,6 @@ from regroup.lab.plan.steps import (
     TopicGrows,
     TopicIsCreated,
     TopicIsDeleted,
-    brokers_named,
-    members_named,
-    parse_step,
 )
 from regroup.lab.plan.triggers import check_milestone, milestone_members
 from regroup.lab.plan.yaml_options import option_name

@@ -22,7 +22,7 @@ import yaml
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.sentences import MEMBER_NAME
-from regroup.lab.plan.steps import parse_step
+from regroup.lab.plan.step_sentences import parse_step
 from regroup.lab.plan.triggers import parse_trigger
 from regroup.lab.plan.validation import invalid_member_name, plan_problems
 from regroup.lab.plan.yaml_options import InvalidScenarioOption, read_options, write_options

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import brokers_named, members_named
+from regroup.lab.plan.step_sentences import brokers_named, members_named
 from regroup.lab.plan.triggers import StepTrigger, milestone_members
 from regroup.notation.durations import format_duration
 

@@ -8,8 +8,11 @@ random stream of its own, seeded by text, so the same seed gives the same plan e
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Final
+
+from msgspec.structs import replace
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationStep
@@ -86,35 +89,49 @@ def draw_plan(
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
 
-    def random_stream(part: str) -> Random:
-        return Random(f"{seed}/plan/{part}")
+    random_stream = partial(_random_stream, seed)
+    setup = _draw_setup(seed, max_members, consumer_share)
+    members = list(setup.members)
+    losable_apis = CONSUMER_APIS if has_consumer_protocol(setup.members) else LOSABLE_APIS
+    groups = list(dict.fromkeys(each.group for each in setup.members.values()))
+    draw = FaultDraw(random_stream("happenings"), members, setup.brokers, setup.topics, losable_apis, groups)
+    steps = [
+        *_joins(draw, duration_ms),
+        *_faults(draw, drawn_faults(seed, _usable(faults, setup.members)), duration_ms),
+    ]
+    has_all_faults = len(faults) == len(FAULT_KINDS)
+    if has_sequences and has_all_faults:
+        steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
+        steps += draw_sequences(random_stream, setup, duration_ms)
+    plan = replace(
+        setup,
+        # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.
+        steps=tuple(sorted(steps, key=lambda each: (not each.trigger.milestone, each.trigger.delay_ms))),
+        faults_end_ms=duration_ms,
+        recovery_timeout_ms=_recovery_timeout_ms(setup.members),
+    )
+    return with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
 
-    brokers = random_stream("brokers").choices((1, 2, 3), (6, 3, 1))[0]
+
+def _random_stream(seed: int, part: str) -> Random:
+    return Random(f"{seed}/plan/{part}")
+
+
+def _draw_setup(seed: int, max_members: int, consumer_share: float) -> SimulationPlan:
+    """Draw everything but the steps: brokers, topics, members, settings, network, disk and workload."""
+    random_stream = partial(_random_stream, seed)
     topics = draw_topics(random_stream("topics"))
     members = draw_members(random_stream("members"), list(topics), max_members)
     protocols = random_stream("group protocol")
     members = draw_protocols(protocols, members, consumer_share)
-    members = vary_members(random_stream("each member"), members)
-    is_consumer = has_consumer_protocol(members)
-    patterns = random_stream("patterns")
-    members = draw_patterns(patterns, members)
+    members = draw_patterns(random_stream("patterns"), vary_members(random_stream("each member"), members))
     settings = draw_settings(random_stream("settings"), len(members)) | draw_expiry(random_stream("expiry"))
-    if is_consumer:
+    if has_consumer_protocol(members):
         settings |= draw_consumer_settings(protocols)
-    losable_apis = CONSUMER_APIS if is_consumer else LOSABLE_APIS
-    groups = list(dict.fromkeys(each.group for each in members.values()))
-    draw = FaultDraw(random_stream("happenings"), list(members), brokers, topics, losable_apis, groups)
-    steps = [*_joins(draw, duration_ms), *_faults(draw, drawn_faults(seed, _usable(faults, members)), duration_ms)]
-    has_all_faults = len(faults) == len(FAULT_KINDS)
-    if has_sequences and has_all_faults:
-        steps += draw_new_topics(patterns, members, duration_ms)
-        steps += draw_sequences(
-            random_stream, list(members), groups, brokers, duration_ms, has_consumer_protocol=is_consumer
-        )
-    plan = SimulationPlan(
+    return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
-        brokers=brokers,
+        brokers=random_stream("brokers").choices((1, 2, 3), (6, 3, 1))[0],
         release=draw_release(random_stream("release"), members),
         settings=settings,
         topics=topics,
@@ -122,17 +139,12 @@ def draw_plan(
         network=draw_network(random_stream("network")),
         disk_latency_ms=random_stream("disk").choice((0, 0, 1, 5, 20)),
         workload=draw_workload(random_stream("workload")),
-        # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.
-        steps=tuple(sorted(steps, key=lambda each: (not each.trigger.milestone, each.trigger.delay_ms))),
-        faults_end_ms=duration_ms,
-        recovery_timeout_ms=_recovery_timeout_ms(members),
     )
-    return with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
 
 
 def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[str]:
     """Draw the kinds of faults in the run of a seed. They are in the order of `FAULT_KINDS`."""
-    rng = Random(f"{seed}/plan/kinds")
+    rng = _random_stream(seed, "kinds")
     share = rng.choice((0.05, 0.1, 0.2, 0.4))
     return [fault for fault in faults if rng.random() < share] or [rng.choice(list(faults))]
 

@@ -1,16 +1,16 @@
 """Draws what shows only if several things happen in a certain order, which faults at drawn times rarely do.
 
-    steps = draw_sequences(random_stream, members, brokers, duration_ms)
+    steps = draw_sequences(random_stream, plan, duration_ms)
 
 Each sequence has a random stream of its own, and is part of few plans: in all others a seed draws what it drew before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Final
 
 from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
-from regroup.lab.plan.plan import PlannedStep
+from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     AbortsTransaction,
     BrokersCrash,
@@ -24,6 +24,7 @@ from regroup.lab.plan.steps import (
     SimulationStep,
 )
 from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.search.swarm_protocols import has_consumer_protocol
 
 DEPARTURE_SHARE: Final = 1 / 12
 """The share of plans in which all members leave, so that the group stays Empty."""
@@ -37,31 +38,26 @@ FLAW_SHARE: Final = 1 / 12
 
 
 def draw_sequences(
-    random_stream: Callable[[str], Random],
-    members: Sequence[str],
-    groups: Sequence[str],
-    brokers: int,
-    duration_ms: int,
-    *,
-    has_consumer_protocol: bool,
+    random_stream: Callable[[str], Random], plan: SimulationPlan, duration_ms: int
 ) -> Iterator[PlannedStep]:
     """Draw the sequences of a plan: mostly none.
 
     `random_stream` makes a random stream from the name of a part of the plan, `duration_ms` is for how long there are
-    faults. With `has_consumer_protocol` a member of the plan has that protocol, so that the brokers have it, too.
+    faults.
     """
+    members, groups = list(plan.members), list(dict.fromkeys(each.group for each in plan.members.values()))
     departure = random_stream("departure")
     if departure.random() < DEPARTURE_SHARE:
         yield from departure_of(members, departure.randrange(duration_ms // 2) // 100 * 100)
     death = random_stream("coordinator death")
     if death.random() < COORDINATOR_DEATH_SHARE:
-        yield from draw_coordinator_death(death, death.choice(members), brokers)
+        yield from draw_coordinator_death(death, death.choice(members), plan.brokers)
     looks = random_stream("descriptions")
     if looks.random() < LOOK_SHARE:
         yield from _at_drawn_times(looks, duration_ms, lambda: GroupIsDescribed(looks.choice(groups)))
     flaws = random_stream("flawed requests")
     if flaws.random() < FLAW_SHARE:
-        known = FLAWED_REQUESTS if has_consumer_protocol else CLASSIC_FLAWED_REQUESTS
+        known = FLAWED_REQUESTS if has_consumer_protocol(plan.members) else CLASSIC_FLAWED_REQUESTS
         yield from _at_drawn_times(
             flaws, duration_ms, lambda: InvalidRequestIsSent(flaws.choice(groups), flaws.choice(known))
         )

@@ -24,80 +24,51 @@ LOG_FAILURE_LATENCY_MS: Final = 10
 
 def perform(step: Sentence, world: World) -> None:
     """Carry out a step of a plan on the world; one that lasts for some time continues in a task of its own."""
+    if isinstance(step, s.MemberStep):
+        _perform_on_member(step, world)
+    elif isinstance(step, s.TransactionStep):
+        perform_in_transaction(step, world)
+    elif isinstance(step, s.ClientStep):
+        perform_as_other_client(step, world)
+    elif isinstance(step, s.NetworkStep):
+        _perform_on_network(step, world)
+    elif isinstance(step, s.BrokerStep):
+        _perform_on_brokers(step, world)
+    elif isinstance(step, s.StorageStep):
+        _perform_on_storage(step, world)
+    elif isinstance(step, s.TopicStep):
+        with suppress(StoreError):  # the disk is full, or fails
+            _perform_on_topic(step, world)
+    else:
+        raise NotImplementedError(f"not an action: {step}")
+
+
+def _perform_on_member(step: s.MemberStep, world: World) -> None:
+    members = world.members
     match step:
         case s.Joins():
-            world.members.join(step.member)
+            members.join(step.member)
         case s.Leaves():
-            world.members.inject_fault(step.member, MemberFaultKind.LEAVE)
+            members.inject_fault(step.member, MemberFaultKind.LEAVE)
         case s.Crashes():
-            world.members.inject_fault(step.member, MemberFaultKind.CRASH)
+            members.inject_fault(step.member, MemberFaultKind.CRASH)
         case s.BecomesZombie():
-            world.members.inject_fault(step.member, MemberFaultKind.ZOMBIE)
+            members.inject_fault(step.member, MemberFaultKind.ZOMBIE)
         case s.Pauses():
-            world.members.inject_fault(step.member, MemberFaultKind.PAUSE, step.duration_ms)
+            members.inject_fault(step.member, MemberFaultKind.PAUSE, step.duration_ms)
         case s.Restarts():
-            world.members.inject_fault(step.member, MemberFaultKind.RESTART, step.delay_ms)
+            members.inject_fault(step.member, MemberFaultKind.RESTART, step.delay_ms)
         case s.RestartsWithoutInstanceId():
-            world.members.inject_fault(step.member, MemberFaultKind.RESTART_AS_STRANGER, step.delay_ms)
+            members.inject_fault(step.member, MemberFaultKind.RESTART_AS_STRANGER, step.delay_ms)
         case s.StaysOutsidePoll():
-            world.members.inject_fault(step.member, MemberFaultKind.NO_POLL, step.duration_ms)
-        case s.CommitsInTransaction() | s.AbortsTransaction() | s.AbandonsTransaction() | s.IsFencedInTransaction():
-            perform_in_transaction(step, world)
-        case (
-            s.MemberIsExpelled()
-            | s.OffsetsAreDeleted()
-            | s.OffsetsAreAltered()
-            | s.GroupIsDeleted()
-            | s.NewMemberDoesNotReturn()
-            | s.NewMemberFallsSilent()
-            | s.GroupIsDescribed()
-            | s.InvalidRequestIsSent()
-        ):
-            perform_as_other_client(step, world)
+            members.inject_fault(step.member, MemberFaultKind.NO_POLL, step.duration_ms)
         case s.RequestsRebalance():
-            member = world.members.by_name.get(step.member)
+            member = members.by_name.get(step.member)
             if member is not None and not member.is_stopped:
                 member.enforce_rebalance("its application asked for it")
-        case (
-            s.CutOff()
-            | s.ReceivesNothing()
-            | s.SlowNetwork()
-            | s.ConnectionsReset()
-            | s.RequestLost()
-            | s.ResponseLost()
-        ):
-            _perform_on_network(step, world)
-        case s.BrokerStops():
-            if step.broker < world.brokers.count:
-                world.spawn(world.brokers.stop_broker(step.broker))
-                world.later(step.duration_ms, lambda: world.spawn(world.brokers.start_broker(step.broker)))
-        case s.BrokersCrash() | s.PowerFails():
-            world.spawn(world.crash_brokers(silently=isinstance(step, s.PowerFails)))
-            world.later(step.duration_ms, lambda: world.spawn(world.brokers.start_with_retries()))
-        case s.ClockJumps():
-            world.brokers.jump_clock(step.offset_ms)
-        case s.DiskFull():
-            world.disk.is_full = True
-            world.later(step.duration_ms, partial(setattr, world.disk, "is_full", False))
-        case s.DiskFails():
-            world.disk.fails_next_write = True
-        case s.SlowDisk():
-            world.disk.latency_ms = step.latency_ms
-            world.later(step.duration_ms, partial(setattr, world.disk, "latency_ms", world.plan.disk_latency_ms))
-        case s.SlowKafkaLog():
-            world.brokers.set_log_delay(step.latency_ms)
-            world.later(step.duration_ms, partial(world.brokers.set_log_delay, None))
-        case s.KafkaLogFails():
-            world.brokers.set_log_delay(LOG_FAILURE_LATENCY_MS, ErrorCode[step.code])
-            world.later(step.duration_ms, partial(world.brokers.set_log_delay, None))
-        case s.TopicIsCreated() | s.TopicGrows() | s.TopicIsDeleted():
-            with suppress(StoreError):  # the disk is full, or fails
-                _perform_on_topic(step, world)
-        case _:
-            raise NotImplementedError(f"not an action: {step}")
 
 
-def _perform_on_network(step: Sentence, world: World) -> None:
+def _perform_on_network(step: s.NetworkStep, world: World) -> None:
     network = world.network
     match step:
         case s.CutOff() | s.ReceivesNothing():
@@ -124,6 +95,39 @@ def _hosts(name: str, world: World) -> list[str]:
     """The names of the hosts that a step means: for `the brokers` the host of each broker, for another name that name
     alone."""
     return [broker_host(broker) for broker in range(world.brokers.count)] if name == s.ALL_BROKERS else [name]
+
+
+def _perform_on_brokers(step: s.BrokerStep, world: World) -> None:
+    brokers = world.brokers
+    match step:
+        case s.BrokerStops():
+            if step.broker < brokers.count:
+                world.spawn(brokers.stop_broker(step.broker))
+                world.later(step.duration_ms, lambda: world.spawn(brokers.start_broker(step.broker)))
+        case s.BrokersCrash() | s.PowerFails():
+            world.spawn(world.crash_brokers(silently=isinstance(step, s.PowerFails)))
+            world.later(step.duration_ms, lambda: world.spawn(brokers.start_with_retries()))
+        case s.ClockJumps():
+            brokers.jump_clock(step.offset_ms)
+
+
+def _perform_on_storage(step: s.StorageStep, world: World) -> None:
+    disk, brokers = world.disk, world.brokers
+    match step:
+        case s.DiskFull():
+            disk.is_full = True
+            world.later(step.duration_ms, partial(setattr, disk, "is_full", False))
+        case s.DiskFails():
+            disk.fails_next_write = True
+        case s.SlowDisk():
+            disk.latency_ms = step.latency_ms
+            world.later(step.duration_ms, partial(setattr, disk, "latency_ms", world.plan.disk_latency_ms))
+        case s.SlowKafkaLog():
+            brokers.set_log_delay(step.latency_ms)
+            world.later(step.duration_ms, partial(brokers.set_log_delay, None))
+        case s.KafkaLogFails():
+            brokers.set_log_delay(LOG_FAILURE_LATENCY_MS, ErrorCode[step.code])
+            world.later(step.duration_ms, partial(brokers.set_log_delay, None))
 
 
 def _perform_on_topic(step: s.TopicStep, world: World) -> None:

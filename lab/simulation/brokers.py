@@ -12,7 +12,7 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.simulation.disk import SimulatedDisk
-from regroup.lab.simulation.network import ProtocolFactory, SimulatedListener, SimulatedNetwork
+from regroup.lab.simulation.network.simulated_network import ProtocolFactory, SimulatedListener, SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS, HostClock
 from regroup.members.consumer.effects import NodeAddress
 from regroup.protocol.errors import ErrorCode

@@ -60,7 +60,8 @@ def failure_of(step: Sentence, world: World, milestones: Milestones) -> str | No
             planned = world.plan.members.get(step.member)
             group = world.brokers.group(planned.group) if planned else None
             leader = world.members.name_of(group.leader_id) if group and group.leader_id else None
-            return None if leader == step.member else f"the leader is {leader or 'nobody'}"
+            found = f"the leader is {leader}" if leader else "the group has no leader"
+            return None if leader == step.member else found
         case e.KeepsPartitions():
             return milestones.lost_partitions(step.member)
         case e.ReceivedError():

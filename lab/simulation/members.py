@@ -1,7 +1,8 @@
 """The members of a simulation: starts, stops and finds them by their names, each on a host of its own."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
 from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -15,7 +16,7 @@ from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
-from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
     ConsumerChange,
@@ -41,6 +42,7 @@ from regroup.protocol.message import Message
 from regroup.server.releases import release_named
 
 OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
+OnRecord: TypeAlias = Callable[[TopicPartition, int], None]
 LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
 PRODUCER_HOST: Final = "the producer"
 _UNSOUND_ASSIGNORS: Final = frozenset({MemberFaultKind.ASSIGNOR_DOUBLES, MemberFaultKind.ASSIGNOR_FORGETS})
@@ -78,6 +80,10 @@ class SimulatedMembers:
         """The name of each member, by each member id that it has had."""
         self.without_assignment: set[str] = set()
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
+        self.processed: Counter[str] = Counter()
+        """How many records each group has processed, by group id."""
+        self._read: dict[str, set[TopicPartition]] = {}
+        """By name, the partitions that a member reads: those that it has started since it got them."""
         self._transports: list[TcpTransport] = []
         self._producers: list[SimulatedProducer] = []
         self._transforms: dict[str, TransformingProducer] = {}
@@ -114,6 +120,10 @@ class SimulatedMembers:
     def _all_processes(self) -> list[LabMember]:
         return [*self._former, *self.by_name.values()]
 
+    def read_by(self, name: str) -> Set[TopicPartition]:
+        """The partitions that a member has started to read since it got them."""
+        return self._read.get(name, frozenset())
+
     def running_members(self, group_id: str) -> dict[str, LabMember]:
         """The members of a group that run now, by name."""
         return {
@@ -146,10 +156,23 @@ class SimulatedMembers:
         member.start()
 
     def _ledger_of(self, name: str, planned: MemberPlan) -> RecordLedger:
-        ledger = self._checker.ledger(planned.group, name) if self._checker else self._ledger
+        ledger = self._checker.members.ledger(planned.group, name) if self._checker else self._ledger
         transform = self._transforms.get(name)
         on_record = transform.on_record if transform else None
-        return ObservedLedger(ledger, partial(self._on_read_again, name), on_record)
+        return ObservedLedger(
+            ledger,
+            self._read.setdefault(name, set()).add,
+            partial(self._on_processed, name, planned.group, on_record),
+        )
+
+    def _on_processed(
+        self, name: str, group: str, on_record: OnRecord | None, partition: TopicPartition, offset: int, is_first: bool
+    ) -> None:
+        self.processed[group] += 1
+        if not is_first:
+            self._on_read_again(name, partition, offset)
+        if on_record:
+            on_record(partition, offset)
 
     def _new_transform(self, name: str, planned: MemberPlan) -> None:
         """Make the producer of a member that transforms records; the one of its former process has stopped."""
@@ -254,22 +277,23 @@ class SimulatedMembers:
         if self._checker is None:
             return transport
         return ObservedTransport(
-            transport, partial(self._on_request, name), partial(self._checker.on_member_response, name)
+            transport, partial(self._on_request, name), partial(self._checker.members.on_response, name)
         )
 
     def _on_request(self, name: str, message: Message) -> None:
         assert self._checker is not None
-        self._checker.on_member_request(name, message)
+        self._checker.members.on_request(name, message)
         if outside_poll_ms := self.by_name[name].outside_poll_ms:
             limit_ms = self._plan.members[name].max_poll_interval_ms
-            self._checker.on_request_outside_poll(name, message, outside_poll_ms, limit_ms)
+            self._checker.members.on_request_outside_poll(name, message, outside_poll_ms, limit_ms)
 
     def _on_process_exit(self, name: str) -> None:
         self._network.stop_host(name)
+        self._read.get(name, set()).clear()
         if name in self._transforms:
             self._transforms[name].stop()
         if self._checker:
-            self._checker.on_member_stop(name, round(asyncio.get_running_loop().time() * 1000))
+            self._checker.members.on_stop(name, round(asyncio.get_running_loop().time() * 1000))
         self._on_stop_of(name)
 
     def _on_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
@@ -278,8 +302,10 @@ class SimulatedMembers:
             self.without_assignment.discard(name)
         elif isinstance(change, ConsumerError) and change.kind is ConsumerErrorKind.ASSIGNMENT:
             self.without_assignment.add(name)
-        elif isinstance(change, PartitionsRevoked | PartitionsLost) and name in self._transforms:
-            self._transforms[name].drop(change.partitions)
+        elif isinstance(change, PartitionsRevoked | PartitionsLost):
+            self._read.get(name, set()).difference_update(change.partitions)
+            if name in self._transforms:
+                self._transforms[name].drop(change.partitions)
         elif isinstance(change, ConsumerClosed) and name in self._transforms:
             self._transforms[name].stop()
         self._on_change_of(name, change)
@@ -319,29 +345,27 @@ class ObservedTransport:
 class ObservedLedger(RecordLedger):
     """A ledger of processed records.
 
-    It calls `on_record` with partition and offset of each processed record, and `on_repeat` with those of each record
-    that is processed again.
+    It calls `on_start` with each partition that its member starts to read, and `on_record` with partition and offset of
+    each processed record, and whether it is processed for the first time.
     """
 
     def __init__(
         self,
         ledger: RecordLedger,
-        on_repeat: Callable[[TopicPartition, int], None],
-        on_record: Callable[[TopicPartition, int], None] | None = None,
+        on_start: Callable[[TopicPartition], None],
+        on_record: Callable[[TopicPartition, int, bool], None],
     ) -> None:
         super().__init__()
         self._ledger = ledger
-        self._on_repeat, self._on_record = on_repeat, on_record
+        self._on_start, self._on_record = on_start, on_record
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        self._on_start(partition)
         self._ledger.start_partition(partition, offset)
 
     def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
         is_first = self._ledger.record_processed(partition, offset, produced_ms, now_ms)
-        if not is_first:
-            self._on_repeat(partition, offset)
-        if self._on_record:
-            self._on_record(partition, offset)
+        self._on_record(partition, offset, is_first)
         return is_first
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NetworkPlan
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
-from regroup.lab.simulation.message_log import MessageLog
+from regroup.lab.simulation.network.message_log import MessageLog
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.recording.observations import (
     MessageObserved,

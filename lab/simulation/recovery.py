@@ -101,31 +101,24 @@ def _missing_of_consumer_protocol(
     return f"{min(unowned)} has no owner" if unowned else None
 
 
-def processed_counts(world: World) -> dict[str, int]:
-    """How many records each group has processed; empty in a run without records, or without a checker."""
-    if world.checker is None or not world.members.has_workload:
-        return {}
-    return {group_id: ledger.counts.processed for group_id, ledger in world.checker.members.ledgers.items()}
-
-
 def reading_obstacle(world: World, processed_before: Mapping[str, int]) -> str | None:
     """Describe what a recovered group does not read; None if it reads everything.
 
     `processed_before` are the counts of processed records when the faults ended. There is nothing to read in a run
     without records.
     """
-    if world.checker is None or not world.members.has_workload:
+    if not world.members.has_workload:
         return None
     outputs = {each.transforms_to for each in world.plan.members.values()}  # their records come from other members
-    for group_id, count in processed_counts(world).items():
+    for group_id in dict.fromkeys(planned.group for planned in world.plan.members.values()):
         running = world.members.running_members(group_id)
         subscribed = world.subscribed_partitions(group_id)
         for name, member in running.items():
             for partition in member.consumer.assigned_partitions:
-                if partition in subscribed and not world.checker.positions.is_known(name, partition):
+                if partition in subscribed and partition not in world.members.read_by(name):
                     return f"{name} owns {partition}, and does not read it"
         has_records = any(each.topic not in outputs for each in subscribed)
-        if running and has_records and count <= processed_before.get(group_id, 0):
+        if running and has_records and world.members.processed[group_id] <= processed_before.get(group_id, 0):
             return f"group {group_id} has processed no record since"
     return None
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from regroup.coordinator.runtime.logger import log_sink
-from regroup.lab.checker.checker import RunVerdict
+from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.simulation.actions import perform
 from regroup.lab.simulation.disk import StoreOpener
@@ -25,7 +25,6 @@ from regroup.lab.simulation.recovery import (
     READS_INVARIANT,
     RECOVERY_INVARIANT,
     end_faults,
-    processed_counts,
     reading_obstacle,
     recovery_obstacle,
 )
@@ -155,7 +154,7 @@ class SimulationRun:
         self._faults_are_over = True
         world.note("the faults end: network, disk and brokers work again, unsound members are stopped")
         await end_faults(world)
-        self._processed_before = processed_counts(world)
+        self._processed_before = dict(world.members.processed)
         self.reach_milestone("faults are over")
         recovered = await self._wait_for_recovery()
         return await self._end(recovered)

@@ -7,18 +7,18 @@ from typing import Any, Protocol
 
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker.checker import Checker, RunViolation
+from regroup.lab.checker.checker import Checker
+from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.members import SimulatedMembers
-from regroup.lab.simulation.message_interception import MessageInterceptor, needs_interceptor
-from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.network.message_interception import MessageInterceptor, needs_interceptor
+from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.recording import RunRecording
 from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineItem
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
-from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.members.runtime.notes import MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.apis.transaction_lists import compile_pattern
 from regroup.server.net.connection import Connection
@@ -92,19 +92,26 @@ class World:
         """The recording of exchanges and observations to the store; None if the run is not recorded."""
         if self.recording:
             self.network.messages = self.recording.message_log(self.loop.time, plan.network)
-        self.brokers = SimulatedBrokers(
+        self.brokers = self._new_brokers(settings)
+        self.members = self._new_members()
+
+    def _new_brokers(self, settings: CoordinatorSettings) -> SimulatedBrokers:
+        timeline = self.timeline
+        return SimulatedBrokers(
             self.network,
             self.disk,
             self._random_stream("ids"),
-            count=plan.brokers,
+            count=self.plan.brokers,
             settings=settings,
             coordinator_factory=self.checker.make_coordinator if self.checker else GroupCoordinator,
             observers=[timeline.observer(lambda: self.now_ms)] if timeline else [],
             recorder=self.recording.recorder if self.recording else None,
-            release=plan.release,
+            release=self.plan.release,
         )
-        self.members = SimulatedMembers(
-            plan,
+
+    def _new_members(self) -> SimulatedMembers:
+        return SimulatedMembers(
+            self.plan,
             self.network,
             self.brokers,
             self._random_stream("members"),
@@ -188,7 +195,7 @@ class World:
 
     def _on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
         if self.checker:
-            self.checker.on_member_change(name, change, self.now_ms)
+            self.checker.members.on_change(name, change, self.now_ms)
         if self.timeline is not None:
             self.note(MemberReport(name, change, self.members.by_name[name].consumer.assigned_partitions))
         if self.recording:
@@ -216,9 +223,7 @@ class World:
 
     def _on_member_note(self, name: str, note: MemberNote) -> None:
         if self.checker:
-            self.checker.fenced.on_note(name, note)
-            if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
-                self.checker.positions.on_zombie(name)
+            self.checker.members.on_note(name, note)
         self.note(MemberReport(name, note))
 
     def _on_connection_lost(self, protocol: asyncio.Protocol) -> None:

@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from regroup.lab.checker.checker import RunViolation
 from regroup.lab.checker.metrics import Counts
+from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun, InvalidCampaign

@@ -1,8 +1,10 @@
 """Handlers of requests about the offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
 from collections import Counter
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed
@@ -32,6 +34,9 @@ from regroup.server.limits import MAX_SCANNED_RECORDS
 from regroup.server.log.partition_log import PartitionLog, StoredBatch, is_record_batch
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
+
+Wanted = TypeVar("Wanted")
+Result = TypeVar("Result")
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -117,10 +122,7 @@ class OffsetApis:
     def offset_for_leader_epoch(self, request: OffsetForLeaderEpochRequest, exchange: Exchange) -> Turns:
         topics = []
         for topic in request.topics:
-            partitions = []
-            for each in topic.partitions:
-                partitions.append(self._end_of_epoch(topic.topic, each))
-                yield 1
+            partitions = yield from _one_by_one(topic.partitions, partial(self._end_of_epoch, topic.topic))
             topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
         exchange.respond(OffsetForLeaderEpochResponse(topics=topics))
 
@@ -135,10 +137,7 @@ class OffsetApis:
     def delete_records(self, request: DeleteRecordsRequest, exchange: Exchange) -> Turns:
         topics = []
         for topic in request.topics:
-            partitions = []
-            for each in topic.partitions:
-                partitions.append(self._delete(topic.name, each))
-                yield 1
+            partitions = yield from _one_by_one(topic.partitions, partial(self._delete, topic.name))
             topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
         exchange.respond(DeleteRecordsResponse(topics=topics))
 
@@ -153,6 +152,15 @@ class OffsetApis:
             return DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=error.code)
         log.delete_before(offset)
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=log.log_start_offset)
+
+
+def _one_by_one(wanted: Iterable[Wanted], result_of: Callable[[Wanted], Result]) -> Generator[int, None, list[Result]]:
+    """The results for the partitions of a topic; each takes one step."""
+    results = []
+    for each in wanted:
+        results.append(result_of(each))
+        yield 1
+    return results
 
 
 def find_offset(log: PartitionLog, timestamp: int, before: int) -> ListedOffset:

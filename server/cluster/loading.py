@@ -19,7 +19,7 @@ from regroup.storage.records import Head
 from regroup.storage.store import EventStore
 
 CLUSTER_ID_PREFIX: Final = "regroup-"
-"""Begins the cluster id of every new store: by it a client can tell that it does not speak to a real Kafka."""
+"""Begins the cluster id of every new store: a client sees by it that it does not speak to a real Kafka."""
 _CLUSTER_ID = "cluster-id"
 _EVENTS_PER_FOLD = 1_000
 """Events that a load folds at once, so that it does not copy all topics for each of them."""

@@ -97,7 +97,7 @@ def explain_classic_sync(
 
 
 def explain_rejoin_request(history: KnownHistory, happening: GroupHappening, event: me.RejoinRequested) -> Explanation:
-    """Explain why a classic member was told to send JoinGroup again, and whether it did."""
+    """Explain why a classic member was asked to send JoinGroup again, and whether it did."""
     member = _member_after(history, happening, event.member_id)
     why = cause_of(history, happening) if member is None else reason(_why_to_rejoin(history, happening, member))
     api = happening.cause.api or "request"

@@ -3,26 +3,26 @@ all buffers.
 """
 
 import asyncio
-from collections import deque
 from functools import partial
 from itertools import islice
 from typing import cast
 
 from regroup.coordinator.runtime.logger import get_logger
-from regroup.protocol.exceptions import Malformed, ProtocolError, Unsupported
-from regroup.protocol.frames import FrameReader, ResponseEncoder, decode_request, encode_short_response
+from regroup.protocol.exceptions import ProtocolError, Unsupported
+from regroup.protocol.frames import ResponseEncoder, decode_request, encode_short_response
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.server import limits
 from regroup.server.net.broker_handle import BrokerHandle
-from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.idle_timer import IdleTimer
-from regroup.server.net.pipeline import CachedResponses, Pipeline
 from regroup.server.net.recorded_rows import ConnectionRows
 from regroup.server.net.refused_requests import encode_supported_versions, reason_of_failure
-from regroup.server.net.response_buffer import ResponseBuffer, encode_within
+from regroup.server.net.request_queue import RequestQueue
+from regroup.server.net.responses.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
+from regroup.server.net.responses.pipeline import CachedResponses, Pipeline
+from regroup.server.net.responses.response_buffer import ResponseBuffer, encode_within
 from regroup.server.net.turns import LongWork, NextTurn, Turns
 
 log = get_logger("connection")
@@ -41,9 +41,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._next_flush = NextTurn(self._loop, self._flush)
         self._next_processing = NextTurn(self._loop, self._process)
-        self._frame_reader = FrameReader(broker.max_frame_bytes)
-        self._frames: deque[bytes] = deque()
-        self._queued_bytes = 0
+        self._requests = RequestQueue(broker.max_frame_bytes)
         self._current: Exchange | None = None
         self._current_frame = b""
         self._pipeline = Pipeline()
@@ -55,7 +53,6 @@ class Connection(asyncio.Protocol):
         self._responses = ResponseBuffer(broker.unread)
         self._is_processing = self._is_closing = False
         self._can_write = self._is_reading = True
-        self._parse_error: str | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -69,8 +66,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._is_closing = True
         self._idle_timer.cancel()
-        self._frames.clear()
-        self._frame_reader.clear()  # up to 100 MB, which a collection of reference cycles would free much later
+        self._requests.clear()
         self._responses.clear()
         self._drop_current()
         self._broker.remove_connection(self)
@@ -89,12 +85,7 @@ class Connection(asyncio.Protocol):
         if self._is_closing or self._end_reason is not None:
             return
         self._idle_timer.note_activity()
-        try:
-            for frame in self._frame_reader.feed(data):
-                self._frames.append(frame)
-                self._queued_bytes += len(frame)
-        except Malformed as error:
-            self._parse_error = str(error)  # the requests before it still get their responses
+        self._requests.feed(data)
         self._process()
 
     def pause_writing(self) -> None:
@@ -128,13 +119,14 @@ class Connection(asyncio.Protocol):
         if self._is_processing:
             return
         self._is_processing, handled = True, 0
+        frames = self._requests.frames
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
-        while self._frames and self._current is None and self._can_write and not self._is_ending:
+        while frames and self._current is None and self._can_write and not self._is_ending:
             if handled == limits.REQUESTS_PER_TURN:
                 self._next_processing.schedule()
                 break
             handled += 1
-            if self._pipeline and not self._pipeline.may_take(self._frames[0]):
+            if self._pipeline and not self._pipeline.may_take(frames[0]):
                 break
             if self._cached is None or not self._respond_from_cache(self._cached):
                 self._handle_next()
@@ -142,8 +134,8 @@ class Connection(asyncio.Protocol):
                 self._flush()
         self._is_processing = False
         self._flush()
-        if self._parse_error is not None and not self._frames and self._current is None:
-            self._close(self._parse_error)
+        if self._requests.parse_error is not None and not frames and self._current is None:
+            self._close(self._requests.parse_error)
         self._pause_or_resume_reading()
 
     @property
@@ -155,18 +147,18 @@ class Connection(asyncio.Protocol):
         or the cached response is not valid any more."""
         if self._pipeline and self._rows is not None:  # rows are in the order of the responses
             return False
-        frames = islice(self._frames, self._pipeline.room) if self._pipeline else self._frames
+        queued = self._requests.frames
+        frames = islice(queued, self._pipeline.room) if self._pipeline else queued
         count, responses = cached.responses_to(frames)
         if count and self._rows is not None:
-            self._cached = self._rows.repeat(cached, count, self._frames[0])
-        self._queued_bytes -= sum([len(self._frames.popleft()) for _ in range(count)])
+            self._cached = self._rows.repeat(cached, count, queued[0])
+        self._requests.skip(count)
         if count:
             self._pipeline.add(CachedResponses(responses)) if self._pipeline else self._responses.add(responses)
         return count > 0
 
     def _handle_next(self) -> None:
-        frame = self._frames.popleft()
-        self._queued_bytes -= len(frame)
+        frame = self._requests.take()
         if self._rows is not None:
             self._rows.begin(frame)
         try:
@@ -332,7 +324,7 @@ class Connection(asyncio.Protocol):
             if exchange.still_valid is not None and self._rows is None:
                 self._cache(exchange, exchange.still_valid, frame)
             self._end(exchange)
-        elif self._frames and not self._is_processing:
+        elif self._requests.frames and not self._is_processing:
             self._process()
         elif not self._pipeline:
             self._flush()
@@ -370,8 +362,8 @@ class Connection(asyncio.Protocol):
     def _pause_or_resume_reading(self) -> None:
         """Stop reading bytes while enough requests are queued and none of them can be handled; resume otherwise."""
         is_blocked = self._current is not None or len(self._pipeline) > 0 or not self._can_write
-        waiting = self._queued_bytes + self._frame_reader.buffered_bytes if is_blocked else 0
-        should_read = not (self._parse_error or waiting >= limits.MAX_READ_AHEAD_BYTES)
+        waiting = self._requests.waiting_bytes if is_blocked else 0
+        should_read = not (self._requests.parse_error or waiting >= limits.MAX_READ_AHEAD_BYTES)
         if should_read != self._is_reading and not self._is_closing:
             self._is_reading = should_read
             (self._transport.resume_reading if should_read else self._transport.pause_reading)()
@@ -381,7 +373,7 @@ class Connection(asyncio.Protocol):
         are dropped."""
         if self._is_closing:
             return
-        self._frames.clear()
+        self._requests.drop()
         if self._pipeline:
             self._end_reason = self._end_reason or reason
             return

@@ -7,8 +7,8 @@ from regroup.coordinator.serialization import Cause
 from regroup.protocol.apis import APIS
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
-from regroup.server.net.cached_response import StillValid
 from regroup.server.net.request_recorder import ExchangeRow
+from regroup.server.net.responses.cached_response import StillValid
 from regroup.server.net.turns import Turns
 
 

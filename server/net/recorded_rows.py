@@ -1,8 +1,8 @@
 """Records the exchanges of one connection: which row belongs to its current request, and which was the last."""
 
-from regroup.server.net.cached_response import CachedResponse
-from regroup.server.net.pipeline import Pipeline
 from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
+from regroup.server.net.responses.cached_response import CachedResponse
+from regroup.server.net.responses.pipeline import Pipeline
 
 
 class ConnectionRows:

@@ -11,7 +11,6 @@ from regroup.storage.errors import (
     PositionTrimmed,
     SnapshotMissing,
     StoreDamaged,
-    StoreError,
     StoreFailed,
     StoreReadOnly,
 )
@@ -21,9 +20,8 @@ from regroup.storage.sqlite.block_table import BlockTable
 from regroup.storage.sqlite.connection import SqliteConnection
 from regroup.storage.sqlite.files import translate_sqlite_errors
 from regroup.storage.sqlite.group_index import GroupIndex
-from regroup.storage.sqlite.loss.open_files import OpenFiles
+from regroup.storage.sqlite.loss.writer_mark import WriterMark
 from regroup.storage.sqlite.rows import Number, Positions, Row, Value, read_rows
-from regroup.storage.sqlite.schema import OPEN_WRITER
 from regroup.storage.sqlite.trimming import HistoryTrimmer
 from regroup.storage.sqlite.writer_lock import WriterLock
 from regroup.storage.store import (
@@ -48,8 +46,7 @@ class SqliteStore(EventStore):
         self._writer_lock = writer_lock
         self._last_position = self._trimmed_through = 0
         self._heads: GroupHeads | None = None
-        self._files: OpenFiles | None = None
-        """The files that are compared after each commit; None until the first write."""
+        self._mark = WriterMark(path, connection, writer_lock)
         self._index = GroupIndex(path, connection)
         self._exchanges = BlockTable(path, connection, "exchanges", "recorded exchanges")
         self._observations = BlockTable(path, connection, "observations", "observations")
@@ -92,7 +89,7 @@ class SqliteStore(EventStore):
         async with self._mutex:
             self._raise_unless_writable()
             try:
-                files = self._files or await self._begin_writing()
+                files = self._mark.files or await self._mark.put()
                 heads = await self._loaded_heads()
                 replaced = heads.check(records)
                 rows = sql.rows_from_records(records, heads.last_position + 1)
@@ -211,7 +208,7 @@ class SqliteStore(EventStore):
         async with self._mutex:
             try:
                 if not self._is_closed:
-                    await self._end_writing()
+                    await self._mark.remove(self._index, self._last_position)
             finally:
                 self._is_closed = True
                 try:
@@ -334,7 +331,7 @@ class SqliteStore(EventStore):
             self._raise_unless_writable()
             with translate_sqlite_errors(self.path):
                 try:
-                    files = self._files or await self._begin_writing()
+                    files = self._mark.files or await self._mark.put()
                     yield
                     files.check()
                 except BaseException:
@@ -353,8 +350,8 @@ class SqliteStore(EventStore):
         self._index.forget()
         with suppress(Exception):
             await self._read_positions()
-        if self._files is not None:
-            self._files.accept()
+        if self._mark.files is not None:
+            self._mark.files.accept()
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:
@@ -371,38 +368,3 @@ class SqliteStore(EventStore):
     def _raise_if_closed(self) -> None:
         if self._is_closed:
             raise StoreFailed(f"{self.path} has been closed: open it again.")
-
-    async def _begin_writing(self) -> OpenFiles:
-        """Mark the file as open for writing before the first write.
-
-        The mark is in the file itself and not only in its write-ahead log, so that a copy without the log shows that
-        records are missing.
-        """
-        assert self._writer_lock is not None
-        try:
-            await self._connection.execute(sql.PUT_VALUE, (OPEN_WRITER, b""))
-            await self._connection.checkpoint()
-        except BaseException:
-            # Nothing was written, and a close removes the log: with the mark, the log would seem to be lost.
-            with suppress(Exception):
-                await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
-            raise
-        self._files = OpenFiles(self.path, self._writer_lock.inode)
-        return self._files
-
-    async def _end_writing(self) -> None:
-        """Move the records of the write-ahead log into the file, as far as readers allow it, and remove the mark.
-
-        A store that was never written stays as it is.
-        """
-        files, self._files = self._files, None
-        if files is None:
-            return
-        try:
-            files.check()
-            with suppress(StoreError), translate_sqlite_errors(self.path):
-                await self._index.extend(self._last_position)
-                await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
-                await self._connection.checkpoint()
-        finally:
-            files.close()

@@ -77,7 +77,7 @@ class StartedBroker:
     newest_versions: Mapping[str, int] = field(default_factory=dict)
 
     def options(self) -> list[str]:
-        """The options of `regroup conformance` for what this broker cannot tell."""
+        """The options of `regroup conformance` for what this broker does not report."""
         return [
             *(f"--set {name}={value}" for name, value in self.known_settings.items()),
             *(f"--newest {name}={version}" for name, version in self.newest_versions.items()),

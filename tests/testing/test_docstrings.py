@@ -19,6 +19,7 @@ from regroup.testing import (
     FaultHandle,
     GroupHandle,
 )
+from regroup.testing.blocking_brokers import BlockingBrokers
 from tests.testing.conftest import commit, stable_pair
 
 MODULES = [importlib.import_module(each.name) for each in pkgutil.walk_packages(testing.__path__, "regroup.testing.")]
@@ -43,7 +44,7 @@ def test_the_example_does_what_it_says(example: doctest.DocTest, tmp_path: Path)
     assert not runner.failures, "".join(text)
 
 
-@pytest.mark.parametrize("described", [Emulator, GroupHandle, FaultHandle, BlockingConnection])
+@pytest.mark.parametrize("described", [Emulator, BlockingBrokers, GroupHandle, FaultHandle, BlockingConnection])
 def test_every_public_method_has_an_example(described: type) -> None:
     shown = {example.name.rpartition(f"{described.__name__}.")[2] for example in EXAMPLES}
     methods = {name for name, member in vars(described).items() if not name.startswith("_") and is_method(member)}
@@ -55,7 +56,8 @@ def is_method(member: object) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("blocking", "awaited"), [(Emulator, AsyncEmulator), (GroupHandle, AsyncGroup), (FaultHandle, AsyncFault)]
+    ("blocking", "awaited"),
+    [(Emulator, AsyncEmulator), (BlockingBrokers, AsyncEmulator), (GroupHandle, AsyncGroup), (FaultHandle, AsyncFault)],
 )
 def test_the_awaited_methods_have_the_names_and_arguments_of_the_blocking_ones(blocking: type, awaited: type) -> None:
     for name, method in vars(blocking).items():

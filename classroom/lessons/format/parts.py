@@ -161,7 +161,7 @@ class AssignorTask(LessonPart, frozen=True, kw_only=True):
     """A task in which the learner writes an assignor, which the scenario of the task names `mine`."""
 
     properties: tuple[str, ...]
-    """What it must do in every case: names of `PROPERTIES` in `assignor_task.py`."""
+    """What it must do in every case: names of `PROPERTIES` in `assignor/properties.py`."""
 
 
 class Task(LessonPart, frozen=True, kw_only=True):
@@ -211,7 +211,7 @@ class LessonFile(LessonPart, frozen=True, kw_only=True):
     group: str = "lab"
     """The group that the replay shows."""
     beside: str = ""
-    """A second group of the run, which has to be one of the consumer protocol; the replay tells of it too."""
+    """A second group of the run, which has to be one of the consumer protocol; the replay shows its events too."""
     bug: str = ""
     """A planted bug of the lab that the run has."""
     values: Mapping[str, Measure] = {}

@@ -17,7 +17,7 @@ from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.classroom.timeline import TimelineMoment
 from regroup.coordinator.serialization import EVENT_TYPES
 from regroup.lab.plan.plan import PlannedStep
-from regroup.lab.plan.steps import members_named
+from regroup.lab.plan.step_sentences import members_named
 from regroup.lab.simulation.expectation_checks import is_expectation
 from regroup.lab.simulation.timeline import MemberReport
 from regroup.members.consumer.effects import PartitionsAssigned, PartitionsLost, PartitionsRevoked

@@ -23,7 +23,7 @@ class Detail {
     this.host.setAttribute("aria-label", word("moment"));
   }
 
-  /** Show the present moment. While it moves, ten times a second, which is quicker than anyone reads; what is long is written
+  /** Show the present moment. While it moves, ten times a second, which is too quick to read; what is long is written
    * when the moment has stayed for a while. */
   show() {
     const { history, cursor } = this.stage, { index } = cursor, now = performance.now();

@@ -154,7 +154,7 @@ class Follower {
     const { page } = this, history = page.histories.get(number);
     const document = await this.source.changes(number, history.through);
     if (document.began[0] !== history.beganPosition) {
-      // Earlier events are no longer kept, so the history begins anew.
+      // Earlier events are no longer kept, so the history starts again.
       page.histories.delete(number);
       const isAtEnd = stage.cursor.index >= stage.history.length - 1, position = stage.history.positions[stage.cursor.index];
       if (number === page.number) await page.showRun(number, isAtEnd ? undefined : position);

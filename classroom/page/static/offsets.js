@@ -17,24 +17,17 @@ class OffsetsPicture {
   drawStill(surface) {
     const { history } = this.stage, { pen } = surface, head = look.size(20);
     for (let index = this.first; index < this.last; index++) this._row(pen, history.offsets[index], head + index * this.row - surface.scroll);
-    pen.fillStyle = look.colors.panel;
-    pen.fillRect(0, 0, labelWidth(surface), surface.height);
-    pen.fillRect(0, 0, surface.width, head);
-    drawTicks(pen, this.stage, surface, head);
+    drawFrame(surface, this.stage, head);
     if (!history.offsets.length) drawNote(pen, surface, word("noOffsets"));
   }
 
   drawNow(surface) {
-    const { pen } = surface, { fontKey } = pen, head = look.size(20);
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, labelWidth(surface), surface.height - head);
-    pen.clip();
-    for (let index = this.first; index < this.last; index++) {
-      this._label(pen, surface, this.stage.history.offsets[index], head + index * this.row - surface.scroll);
-    }
-    pen.restore();
-    pen.fontKey = fontKey;
+    const { pen } = surface, head = look.size(20);
+    drawLabels(surface, head, () => {
+      for (let index = this.first; index < this.last; index++) {
+        this._label(pen, surface, this.stage.history.offsets[index], head + index * this.row - surface.scroll);
+      }
+    });
     drawPlayhead(pen, this.stage, surface, head);
   }
 

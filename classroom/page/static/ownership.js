@@ -21,24 +21,17 @@ class OwnershipPicture {
       for (const each of visibleSpans(row.spans, axis)) this._span(pen, each, top);
       for (const each of visibleSpans(history.views.get(row.label) ?? [], axis)) this._view(pen, each, top);
     }
-    pen.fillStyle = look.colors.panel;
-    pen.fillRect(0, 0, labelWidth(surface), surface.height);
-    pen.fillRect(0, 0, surface.width, head);
-    drawTicks(pen, this.stage, surface, head);
+    drawFrame(surface, this.stage, head);
     if (!history.rows.length) drawNote(pen, surface, word("noPartitions"));
   }
 
   drawNow(surface) {
-    const { pen } = surface, { fontKey } = pen, head = look.size(20);
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, labelWidth(surface), surface.height - head);
-    pen.clip();
-    for (let index = this.first; index < this.last; index++) {
-      this._label(pen, surface, this.stage.history.rows[index], index, head + index * this.row - surface.scroll);
-    }
-    pen.restore();
-    pen.fontKey = fontKey;
+    const { pen } = surface, head = look.size(20);
+    drawLabels(surface, head, () => {
+      for (let index = this.first; index < this.last; index++) {
+        this._label(pen, surface, this.stage.history.rows[index], index, head + index * this.row - surface.scroll);
+      }
+    });
     drawPlayhead(pen, this.stage, surface, head);
   }
 

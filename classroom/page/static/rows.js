@@ -37,6 +37,27 @@ function drawTicks(pen, stage, surface, height) {
   }
 }
 
+/** Clear the room for labels and the room above the rows, and draw the times there. */
+function drawFrame(surface, stage, height) {
+  const { pen } = surface;
+  pen.fillStyle = look.colors.panel;
+  pen.fillRect(0, 0, labelWidth(surface), surface.height);
+  pen.fillRect(0, 0, surface.width, height);
+  drawTicks(pen, stage, surface, height);
+}
+
+/** Call `draw`, which draws the labels of the rows; what does not fit into the room for labels is cut off. */
+function drawLabels(surface, top, draw) {
+  const { pen } = surface, { fontKey } = pen;
+  pen.save();
+  pen.beginPath();
+  pen.rect(0, top, labelWidth(surface), surface.height - top);
+  pen.clip();
+  draw();
+  pen.restore();
+  pen.fontKey = fontKey;
+}
+
 /** The line of the present moment. */
 function drawPlayhead(pen, stage, surface, top) {
   const { axis, cursor } = stage, x = Math.round(axis.x(cursor.at));

@@ -44,22 +44,18 @@ class SequencePicture {
   }
 
   drawNow(surface) {
-    const { pen } = surface, { fontKey } = pen, head = this._headHeight();
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, labelWidth(surface), surface.height - head);
-    pen.clip();
-    // One font after the other: browsers take long to change it.
-    const position = this.stage.history.positions[this.stage.cursor.index];
-    const isMember = (lane) => lane.began <= position && (lane.ended === null || position < lane.ended);
-    for (const wanted of [true, false]) {
-      useFont(pen, 12, wanted ? 600 : 400);
-      for (let index = this.first; index < this.last; index++) {
-        if (isMember(this.lanes[index]) === wanted) this._label(pen, surface, this.lanes[index], this.top(index), wanted);
+    const { pen } = surface, head = this._headHeight();
+    drawLabels(surface, head, () => {
+      // One font after the other: browsers take long to change it.
+      const position = this.stage.history.positions[this.stage.cursor.index];
+      const isMember = (lane) => lane.began <= position && (lane.ended === null || position < lane.ended);
+      for (const wanted of [true, false]) {
+        useFont(pen, 12, wanted ? 600 : 400);
+        for (let index = this.first; index < this.last; index++) {
+          if (isMember(this.lanes[index]) === wanted) this._label(pen, surface, this.lanes[index], this.top(index), wanted);
+        }
       }
-    }
-    pen.restore();
-    pen.fontKey = fontKey;
+    });
     this._present(pen, head);
     this._outage(pen);
     drawPlayhead(pen, this.stage, surface, look.size(20));

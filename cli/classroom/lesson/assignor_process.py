@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from regroup.classroom.languages import Language
-from regroup.classroom.lessons.assignor_task import AssignorFailure, MadeUpCase, run_assignor_task
+from regroup.classroom.lessons.assignor.cases import MadeUpCase
+from regroup.classroom.lessons.assignor.failures import AssignorFailure
+from regroup.classroom.lessons.assignor.task import run_assignor_task
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.format.reading import at_line
 

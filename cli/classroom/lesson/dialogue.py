@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regroup.classroom.languages import Language
-from regroup.classroom.lessons.assignor_task import run_assignor_task
+from regroup.classroom.lessons.assignor.task import run_assignor_task
 from regroup.classroom.lessons.document import run_lesson
 from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson

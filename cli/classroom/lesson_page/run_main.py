@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from regroup.classroom.languages import Language
-from regroup.classroom.lessons.assignor_task import run_assignor_task
+from regroup.classroom.lessons.assignor.task import run_assignor_task
 from regroup.classroom.lessons.document import answer_document, recorded_timeline, run_lesson, task_document
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import find_lesson

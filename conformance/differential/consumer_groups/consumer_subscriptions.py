@@ -32,7 +32,7 @@ SUBSCRIPTIONS: Final[tuple[tuple[str, ...], ...]] = (
     (SIX_TOPIC, "conformance-absent"),
 )
 REGEXES: Final = ("", ".*", "-.*", "-[ac]", "-(b|c)", "-x.*", "(")
-"""Regular expressions by their number in a move, after the beginning of the names of the course's own topics; no one
+"""Regular expressions by their number in a move, after the beginning of the names of the course's own topics; none
 for the first number."""
 ASSIGNORS: Final = (None, None, None, None, "range", "uniform")
 CLASSIC_ASSIGNORS: Final = (("range",), ("range",), ("range", "roundrobin"), ("roundrobin", "range"), ("sticky",))

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from regroup.coordinator.group import Group, OffsetsByPartition
 from regroup.lab.checker.members.member_invariants import MemberViolation
-from regroup.lab.checker.offset_invariants import changed_offsets
+from regroup.lab.checker.offsets.offset_invariants import changed_offsets
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.cluster.events import TransactionPrepared, decode_cluster_event
 from regroup.storage.records import NewRecord

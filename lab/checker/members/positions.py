@@ -58,10 +58,6 @@ class ReadPositions:
             return None
         return MemberViolation(STARTS_AT_COMMITTED, f"{name} starts {partition} at {offset}, and got {fetched}")
 
-    def is_known(self, name: str, partition: TopicPartition) -> bool:
-        """Whether a member has started to read a partition since it got it."""
-        return (name, partition) in self._next
-
     def on_record(self, name: str, partition: TopicPartition, offset: int) -> MemberViolation | None:
         """Check that a member which processes this record has not gone back behind an earlier one of the partition."""
         if name in self._zombies:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from regroup.coordinator.group import Group
-from regroup.lab.checker.offset_invariants import changed_offsets
+from regroup.lab.checker.offsets.offset_invariants import changed_offsets
 from regroup.protocol.errors import ErrorCode
 
 ONLY_COMMITTED: Final = "Offsets of a transaction that is aborted, fenced or timed out are never committed."

@@ -1,1 +1,1 @@
-"""The rules about offsets that have to expire, and about transactions whose outcome is stored."""
+"""The rules about committed offsets and transactions: what may change, what has to expire, and which outcome is due."""

@@ -1,1 +1,1 @@
-"""Notices that files of a store were deleted, replaced or cut off by another process while it is being written."""
+"""Notices what happens to the files of a store that is being written: deleted, replaced, cut off, or copied alone."""

@@ -2,7 +2,7 @@
 
 import re
 
-from regroup.classroom.lessons.assignor_task import PROPERTIES
+from regroup.classroom.lessons.assignor.properties import PROPERTIES
 from regroup.classroom.lessons.checking import lesson_problems
 from regroup.classroom.lessons.format.reading import read_lesson
 from regroup.classroom.lessons.runs import run as bounds

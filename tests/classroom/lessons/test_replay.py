@@ -14,7 +14,7 @@ from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS, RunMoment
 from regroup.classroom.lessons.runs.run import run_scenario
 from regroup.coordinator.serialization import EVENT_TYPES
 from regroup.lab.plan.scenario_files import scenario, scenario_names
-from regroup.lab.plan.steps import parse_step
+from regroup.lab.plan.step_sentences import parse_step
 from tests.classroom.lessons.files import small_lesson
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from regroup.classroom.languages import Language
-from regroup.classroom.lessons.assignor_task import MadeUpCase, check_properties
+from regroup.classroom.lessons.assignor.cases import MadeUpCase
+from regroup.classroom.lessons.assignor.properties import check_properties
 from regroup.classroom.lessons.format.parts import Setting
 from regroup.classroom.lessons.problems import ASSIGNOR_PROBLEMS, in_chinese
 from regroup.classroom.lessons.settings import (

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from regroup.classroom.languages import Language
-from regroup.classroom.lessons.assignor_task import (
-    AssignorFailure,
-    MadeUpCase,
-    check_properties,
-    made_up_cases,
-    run_assignor_task,
-)
+from regroup.classroom.lessons.assignor.cases import MadeUpCase, made_up_cases
+from regroup.classroom.lessons.assignor.failures import AssignorFailure
+from regroup.classroom.lessons.assignor.properties import check_properties
+from regroup.classroom.lessons.assignor.task import run_assignor_task
 from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.tasks import TaskResult

@@ -23,7 +23,7 @@ from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.plan.plan import NetworkPlan
-from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS, VirtualLoop, run_in_virtual_time
 from regroup.protocol.consumer.subscription import (
     Assignment,

@@ -17,7 +17,8 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
-from regroup.lab.checker.checker import Checker, RunVerdict
+from regroup.lab.checker.checker import Checker
+from regroup.lab.checker.verdict import RunVerdict
 from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,

@@ -13,7 +13,7 @@ from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker import store_invariants
+from regroup.lab.checker.store import store_invariants
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
@@ -146,7 +146,7 @@ async def test_owners_are_not_checked_if_the_leaders_assignor_is_unsound() -> No
     harness = CheckerHarness()
     harness.checker.members.add_member("anna", "payments", has_sound_assignor=False)
     await harness.complete_join_phase("anna", "ben")
-    harness.checker.on_member_change("anna", JoinedGroup(1, "anna", True, "range"), 0)
+    harness.checker.members.on_change("anna", JoinedGroup(1, "anna", True, "range"), 0)
     harness.sync("ben")
     harness.sync("anna", anna=assignment_of(0), ben=assignment_of(0, 1))
     await run_ready()

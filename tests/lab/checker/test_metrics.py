@@ -93,7 +93,7 @@ async def test_records_are_counted_from_the_ledgers_of_the_groups() -> None:
     partition = TopicPartition("orders", 0)
     for name in ("payments", "invoices"):
         for offset in (0, 1, 0):
-            harness.checker.ledger(name).record_processed(partition, offset, 0, 0)
+            harness.checker.members.group_ledger(name).record_processed(partition, offset, 0, 0)
 
     counts = harness.verdict.counts
     assert (counts.processed, counts.processed_twice) == (6, 2)

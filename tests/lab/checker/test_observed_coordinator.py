@@ -12,7 +12,6 @@ from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses
-from regroup.lab.checker.checker import FULL_REPLAY
 from regroup.lab.checker.coordinator_invariants import (
     a_request_has_at_most_one_response,
     a_response_agrees_with_the_store,
@@ -20,7 +19,8 @@ from regroup.lab.checker.coordinator_invariants import (
     a_response_waits_until_its_events_are_durable,
     an_open_request_gets_its_response,
 )
-from regroup.lab.checker.store_invariants import (
+from regroup.lab.checker.store.comparison import FULL_REPLAY
+from regroup.lab.checker.store.store_invariants import (
     a_load_finds_every_event,
     acknowledged_assignments_survive,
     acknowledged_offsets_survive,

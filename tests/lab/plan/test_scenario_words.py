@@ -2,7 +2,7 @@
 
 from regroup.lab.checker.invariant_list import invariant_reference
 from regroup.lab.plan.scenario_words import scenario_reference, with_capitals
-from regroup.lab.plan.steps import STEP_TYPES
+from regroup.lab.plan.step_sentences import STEP_TYPES
 from regroup.lab.plan.triggers import MILESTONES
 
 TABLES = {table.title: table.rows for table in scenario_reference()}

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from regroup.lab.plan.expectations import AtMostRebalances, GroupIsEmpty, GroupIsStable, KeepsPartitions
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.sentences import RENAMED_PHRASES, templates_of
-from regroup.lab.plan.steps import (
-    STEP_TYPES,
-    ClockJumps,
-    Pauses,
-    SimulationStep,
-    SlowNetwork,
-    brokers_named,
-    members_named,
-    parse_step,
-)
+from regroup.lab.plan.step_sentences import STEP_TYPES, brokers_named, members_named, parse_step
+from regroup.lab.plan.steps import ClockJumps, Pauses, SimulationStep, SlowNetwork
 from regroup.lab.plan.triggers import MILESTONES, StepTrigger, check_milestone, milestone_members, parse_trigger
 
 SENTENCES = [(kind, template.example()) for kind in STEP_TYPES for template in templates_of(kind)]

@@ -3,7 +3,8 @@
 import pytest
 
 from regroup.lab.plan.plan import MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import Crashes, Joins, parse_step
+from regroup.lab.plan.step_sentences import parse_step
+from regroup.lab.plan.steps import Crashes, Joins
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan, write_plan
 from regroup.members.runtime.workload import Workload

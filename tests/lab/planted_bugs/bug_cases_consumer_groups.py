@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from regroup.lab.checker import coordinator_invariants as c
-from regroup.lab.checker import store_invariants as store
 from regroup.lab.checker.consumer import classic_members as classic
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer import steps
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING
 from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
+from regroup.lab.checker.store import store_invariants as store
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.planted_bugs import consumer_group_offsets as offsets
 from regroup.lab.planted_bugs import consumer_group_timeouts as timeouts

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import BecomesZombie, TopicIsCreated, members_named
+from regroup.lab.plan.step_sentences import members_named
+from regroup.lab.plan.steps import BecomesZombie, TopicIsCreated
 from regroup.lab.plan.triggers import StepTrigger, milestone_members
 from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_format import read_plan, write_plan

@@ -1,8 +1,10 @@
 """Sequences of steps are part of few plans, and those draw what they have to show."""
 
+from functools import partial
 from random import Random
 
 from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.steps import (
     AbortsTransaction,
     BrokerStops,
@@ -10,15 +12,19 @@ from regroup.lab.plan.steps import (
     InvalidRequestIsSent,
     Leaves,
 )
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_sequences
 
 SEEDS = range(400)
 
 
+def stream_of(seed: int, part: str) -> Random:
+    return Random(f"{seed}/{part}")
+
+
 def sequences_of(seed: int) -> list[str]:
-    steps = draw_sequences(
-        lambda part: Random(f"{seed}/{part}"), ["anna", "ben"], ["lab"], 2, 60_000, has_consumer_protocol=False
-    )
+    plan = SimulationPlan(brokers=2, members={"anna": MemberPlan(), "ben": MemberPlan()})
+    steps = draw_sequences(partial(stream_of, seed), plan, 60_000)
     return [type(each.step).__name__ for each in steps]
 
 
@@ -29,23 +35,13 @@ def test_most_plans_have_no_sequence_and_some_have_several() -> None:
 
 
 def test_requests_of_the_consumer_protocol_are_sent_to_groups_of_that_protocol_alone() -> None:
-    def flaws(*, has_consumer_protocol: bool) -> set[str]:
-        steps = (
-            each.step
-            for seed in SEEDS
-            for each in draw_sequences(
-                lambda part: Random(f"{seed}/{part}"),  # noqa: B023 - it is called before the next seed
-                ["anna"],
-                ["lab"],
-                1,
-                60_000,
-                has_consumer_protocol=has_consumer_protocol,
-            )
-        )
+    def flaws(protocol: str) -> set[str]:
+        plan = SimulationPlan(members={"anna": MemberPlan(protocol=protocol)})
+        steps = (each.step for seed in SEEDS for each in draw_sequences(partial(stream_of, seed), plan, 60_000))
         return {each.flaw for each in steps if isinstance(each, InvalidRequestIsSent)}
 
-    assert flaws(has_consumer_protocol=False) == set(CLASSIC_FLAWED_REQUESTS)
-    assert flaws(has_consumer_protocol=True) == set(FLAWED_REQUESTS)
+    assert flaws(CLASSIC) == set(CLASSIC_FLAWED_REQUESTS)
+    assert flaws(CONSUMER) == set(FLAWED_REQUESTS)
 
 
 def test_a_departure_lets_every_member_leave_at_one_time() -> None:

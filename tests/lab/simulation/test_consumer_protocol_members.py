@@ -2,7 +2,7 @@
 
 import pytest
 
-from regroup.lab.checker.checker import Checker
+from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import MemberReport, Timeline
@@ -238,7 +238,7 @@ def test_requests_around_a_revocation_have_the_order_of_kafkas_consumer(monkeypa
     outside poll() and commits nothing, and the acknowledgement. Recorded from the Java consumer 4.4.0."""
     sent: list[Message] = []
     monkeypatch.setattr(
-        Checker, "on_member_request", lambda checker, name, message: name == "anna" and sent.append(message)
+        ObservedMembers, "on_request", lambda checker, name, message: name == "anna" and sent.append(message)
     )
     with_records("at 12s: ben joins", anna=', auto commit interval: 1s, faults: ["slow-revoke:7s"]')
     requests = [each for each in sent if isinstance(each, OffsetCommitRequest | ConsumerGroupHeartbeatRequest)]

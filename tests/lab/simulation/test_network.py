@@ -7,7 +7,7 @@ import pytest
 
 from regroup.lab.plan.plan import NetworkPlan
 from regroup.lab.plan.steps import ALL_HOSTS
-from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 
 
 class RecordingProtocol(asyncio.Protocol):

@@ -10,7 +10,7 @@ import pytest
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.search.swarm import draw_plan
-from regroup.lab.simulation.network import Endpoint
+from regroup.lab.simulation.network.endpoint import Endpoint
 from regroup.lab.simulation.run import play
 from regroup.server.recording.observations import MessageObserved, ObservationsBegan, ViewObserved, read_observations
 from regroup.storage.memory import MemoryStore

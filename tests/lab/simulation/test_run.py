@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.step_sentences import parse_step
 from regroup.lab.plan.steps import (
     ALL_HOSTS,
     BrokersCrash,
@@ -23,7 +24,6 @@ from regroup.lab.plan.steps import (
     Restarts,
     SlowKafkaLog,
     TopicGrows,
-    parse_step,
 )
 from regroup.lab.plan.triggers import StepTrigger, parse_trigger
 from regroup.lab.simulation import virtual_clock

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.expectations import AtLeastRebalances
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.scenario_files import find_plan, scenario, scenario_names, scenario_text
-from regroup.lab.plan.steps import parse_step
+from regroup.lab.plan.step_sentences import parse_step
 from regroup.lab.plan.triggers import parse_trigger
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan, write_plan
 from regroup.lab.simulation.expectation_checks import is_expectation

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from regroup.lab.plan.plan import NetworkPlan
-from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.members.consumer.effects import (
     CommitCompleted,
     ConsumerChange,

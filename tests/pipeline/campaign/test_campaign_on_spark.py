@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from regroup.lab.checker.checker import RunViolation
+from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.pipeline.campaign import grid, runner
 from regroup.pipeline.gold.build import build_tables

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from regroup.cli.spark.campaign import run_interruptibly
-from regroup.lab.checker.checker import RunVerdict
 from regroup.lab.checker.metrics import Counts
+from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run

@@ -14,7 +14,7 @@ from regroup.coordinator.invariants import event_numbers_have_no_gap, invariant_
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import group_as_json
 from regroup.coordinator.verification import GroupsVerifier
-from regroup.lab.checker.checker import MAX_VIOLATIONS
+from regroup.lab.checker.violations import MAX_VIOLATIONS
 from regroup.lab.search.seed_run import plant_bug
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.runner import events_table

@@ -18,8 +18,8 @@ from regroup.protocol.messages.group import (
 )
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
-from regroup.server.net.cached_response import CachedResponse
 from regroup.server.net.request_recorder import ExchangeRow
+from regroup.server.net.responses.cached_response import CachedResponse
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.recorder import Recorder
 from tests.server.cluster_harness import NO_DELAY, join_request

@@ -246,7 +246,7 @@ async def test_the_queue_behind_a_held_request_is_bounded(harness) -> None:
     flood = frame_of(VERSIONS, 4, 1) * 20_000
     writing = asyncio.create_task(write_all(client, flood * 20))
     await wait_until(lambda: not connection._is_reading)
-    queued_bytes = connection._queued_bytes + connection._frame_reader.buffered_bytes
+    queued_bytes = connection._requests.waiting_bytes
     assert queued_bytes <= MAX_READ_AHEAD_BYTES + 256 * 1024  # one read of asyncio may come on top
     writing.cancel()
 
@@ -289,7 +289,7 @@ async def test_a_client_that_never_completes_its_request_is_closed(start_broker)
         client.writer.write((50_000_000).to_bytes(4, "big") + b"some")
         await wait_until(lambda: harness.broker._connections)
         (connection,) = harness.broker._connections
-        await wait_until(lambda: connection._frame_reader.buffered_bytes == 8)
+        await wait_until(lambda: connection._requests.waiting_bytes == 8)
         assert await client.is_closed_by_the_broker()
 
 
@@ -306,11 +306,11 @@ async def test_a_lost_connection_ends_its_held_fetch(harness) -> None:
 async def test_a_lost_connection_frees_the_bytes_of_its_incomplete_request(harness) -> None:
     client = await harness.connect()
     client.writer.write(struct.pack(">i", 100_000) + bytes(50_000))
-    await wait_until(lambda: next(iter(harness.broker._connections))._frame_reader.buffered_bytes == 50_004)
+    await wait_until(lambda: next(iter(harness.broker._connections))._requests.waiting_bytes == 50_004)
     (connection,) = harness.broker._connections
     await client.close()
     await wait_until(lambda: not harness.broker._connections)
-    assert connection._frame_reader.buffered_bytes == 0
+    assert connection._requests.waiting_bytes == 0
 
 
 async def test_a_stopping_broker_closes_connections_with_held_requests(start_broker) -> None:

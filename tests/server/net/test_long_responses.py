@@ -11,7 +11,7 @@ from regroup.protocol.frames import decode_response
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
 from regroup.protocol.messages.describe import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from regroup.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
-from regroup.server.net.response_buffer import ResponseBuffer, UnreadBytes
+from regroup.server.net.responses.response_buffer import ResponseBuffer, UnreadBytes
 from tests.server.wire_client import wait_until
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")

@@ -13,7 +13,7 @@ from regroup.protocol.frames import decode_response
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
-from regroup.server.net.pipeline import MAX_PIPELINED
+from regroup.server.net.responses.pipeline import MAX_PIPELINED
 from regroup.storage.errors import StoreFailed
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord

@@ -15,7 +15,7 @@ async def test_many_requests_of_one_client_are_handled_in_several_turns(monkeypa
     handled, handle_next = [], Connection._handle_next
 
     def count(connection: Connection) -> None:
-        handled.append(connection._frames[0])
+        handled.append(connection._requests.frames[0])
         handle_next(connection)
 
     monkeypatch.setattr(Connection, "_handle_next", count)

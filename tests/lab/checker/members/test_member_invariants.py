@@ -9,6 +9,7 @@ from regroup.lab.checker.members.member_invariants import (
     NO_RECORD_SKIPPED,
     NO_TWO_READERS,
     ONLY_OWNED_PARTITIONS,
+    GroupLedger,
     MemberChecker,
 )
 from regroup.members.consumer.effects import (
@@ -110,7 +111,7 @@ def test_a_well_behaved_member_of_any_protocol_processes_only_what_it_owns() -> 
 async def test_a_members_ledger_writes_to_the_ledger_of_its_group() -> None:
     harness = CheckerHarness()
     harness.checker.members.add_member("anna", GROUP)
-    own, group_ledger = harness.checker.ledger(GROUP, "anna"), harness.checker.ledger(GROUP)
+    own, group_ledger = harness.checker.members.ledger(GROUP, "anna"), harness.checker.members.group_ledger(GROUP)
     own.start_partition(ORDERS_0, 0)
     assert [own.record_processed(ORDERS_0, offset, 0, 0) for offset in (0, 0, 3)] == [True, False, True]
     own.skip_offsets(ORDERS_0, 1, 3)
@@ -130,8 +131,7 @@ def test_partition_seconds_without_an_owner_begin_when_the_first_owner_stops() -
     assert members.checker.unowned_s(20_000) == 3 + 3
 
 
-def process(checker: MemberChecker, *offsets: int, start: int = 0) -> None:
-    ledger = checker.ledger(GROUP)
+def process(ledger: GroupLedger, *offsets: int, start: int = 0) -> None:
     ledger.start_partition(ORDERS_0, start)
     for offset in offsets:
         ledger.record_processed(ORDERS_0, offset, 0, 0)
@@ -148,21 +148,21 @@ def skipped(checker: MemberChecker, offset: int) -> list[str]:
 
 def test_a_commit_may_not_be_ahead_of_the_processed_records() -> None:
     members = MemberChecker({})
-    process(members, 0, 1, 2)
+    process(members.ledger(GROUP), 0, 1, 2)
     assert commit(members, 3) == []
     assert commit(members, 4) == [COMMIT_NOT_AHEAD]
 
 
 def test_the_offset_where_reading_started_may_be_committed() -> None:
     members = MemberChecker({})
-    process(members, start=7)
+    process(members.ledger(GROUP), start=7)
     assert commit(members, 7) == []
     assert commit(members, 8) == [COMMIT_NOT_AHEAD]
 
 
 def test_an_unprocessed_record_below_the_committed_offset_is_skipped() -> None:
     members = MemberChecker({})
-    process(members, 0, 1, 4)
+    process(members.ledger(GROUP), 0, 1, 4)
     assert skipped(members, 2) == []
     assert skipped(members, 5) == [
         "payments has committed 5 of TopicPartition(topic='orders', partition=0), skipping 2-3"
@@ -173,16 +173,16 @@ def test_an_unprocessed_record_below_the_committed_offset_is_skipped() -> None:
 
 def test_records_below_an_offset_that_was_set_from_outside_are_not_skipped() -> None:
     members = MemberChecker({})
-    process(members, 0, 8)
+    process(members.ledger(GROUP), 0, 8)
     members.ledger(GROUP).ignore_below(ORDERS_0, 8)
     assert skipped(members, 9) == []
 
 
 def test_a_topic_that_is_created_again_starts_with_offset_0() -> None:
     members = MemberChecker({})
-    process(members, 0, 1, 2)
+    process(members.ledger(GROUP), 0, 1, 2)
     members.on_topic_deleted("orders", 0)
-    process(members, 0)
+    process(members.ledger(GROUP), 0)
     assert commit(members, 1) == []
     assert commit(members, 2) == [COMMIT_NOT_AHEAD]
 
@@ -190,7 +190,7 @@ def test_a_topic_that_is_created_again_starts_with_offset_0() -> None:
 async def test_commits_count_when_the_coordinator_accepts_them() -> None:
     harness = CheckerHarness()
     await harness.stabilize("anna")
-    process(harness.checker.members, 0, 1)
+    process(harness.checker.members.group_ledger(GROUP), 0, 1)
     harness.commit_as("anna", 2)
     await run_ready()
     assert harness.violated_sentences() == set()
@@ -202,7 +202,7 @@ async def test_commits_count_when_the_coordinator_accepts_them() -> None:
 async def test_an_offset_that_is_set_from_outside_may_be_any() -> None:
     harness = CheckerHarness()
     await harness.start()
-    process(harness.checker.members, 0, 1)
+    process(harness.checker.members.group_ledger(GROUP), 0, 1)
     harness.submit(c.OffsetCommit(group_id=GROUP, at_ms=harness.now(), offsets=(c.RequestedOffset("orders", 0, 9),)))
     await run_ready()
     assert harness.violated_sentences() == set()

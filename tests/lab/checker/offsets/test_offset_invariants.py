@@ -14,7 +14,7 @@ from regroup.coordinator.group import (
     PendingAppend,
     PendingTransactionalOffset,
 )
-from regroup.lab.checker.offset_invariants import (
+from regroup.lab.checker.offsets.offset_invariants import (
     a_transaction_ends_as_a_whole,
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,

@@ -6,7 +6,7 @@ from typing import Final
 
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.steps import RequestLost, ResponseLost
-from regroup.lab.simulation.network import Endpoint
+from regroup.lab.simulation.network.endpoint import Endpoint
 from regroup.protocol.apis import APIS
 
 _LENGTH: Final = Struct(">i")

@@ -10,8 +10,8 @@ from regroup.coordinator import events as e
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.serialization import encode_event
 from regroup.coordinator.supported_protocol import SupportedProtocol
-from regroup.lab.checker.shadow_state import ShadowState
-from regroup.lab.checker.store_invariants import the_shadow_group_equals_the_live_group
+from regroup.lab.checker.store.shadow_state import ShadowState
+from regroup.lab.checker.store.store_invariants import the_shadow_group_equals_the_live_group
 from regroup.storage.records import NewRecord
 from tests.coordinator.random_commands import RandomCommandRunner, random_choices
 from tests.lab.checker.checker_harness import CheckerHarness, run_ready

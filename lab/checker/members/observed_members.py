@@ -1,0 +1,220 @@
+"""Observes the members of a run from outside: what they join, own, read, process, commit and send.
+
+members = ObservedMembers(state, outputs, violations)
+members.add_member("anna", group_id="payments")
+members.ledger("payments", "anna")            # the ledger for the process of this member, which reports here
+members.on_change("anna", change, at_ms)      # records the violations that this change causes
+members.check_records_at_end()
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from regroup.coordinator.commands import OffsetCommit
+from regroup.lab.checker.coordinator_state import CheckerState
+from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.lab.checker.members.departures import Departures
+from regroup.lab.checker.members.fenced_members import FencedMembers
+from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger
+from regroup.lab.checker.members.outputs import OutputLedger
+from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
+from regroup.lab.checker.members.positions import ReadPositions
+from regroup.lab.checker.violations import ViolationLog
+from regroup.members.consumer.effects import (
+    CommittedOffsetsFetched,
+    ConsumerChange,
+    ConsumerClosed,
+    ConsumerError,
+    JoinedGroup,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.members.runtime.workload import RecordLedger
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.message import Message
+
+
+class ObservedMembers:
+    """The members of one run as their checker observes them. What violates an invariant goes to `violations`."""
+
+    def __init__(self, state: CheckerState, outputs: OutputLedger, violations: ViolationLog) -> None:
+        self._state, self._outputs, self._violations = state, outputs, violations
+        self._owners = MemberChecker(state.acknowledgements.removed_members, state.classic_groups.absent_members)
+        self._fenced = FencedMembers()
+        self._departures = Departures()
+        self._positions = ReadPositions()
+        self._joined_ms: dict[str, int] = {}
+        """By name of a member, when its last generation began."""
+        self._observed_ids: set[str] = set()
+        """The member ids of the members of the plan."""
+
+    def add_member(
+        self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
+    ) -> None:
+        """Begin to check a member, or its new process if it took part before.
+
+        A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
+        the owners of partitions are not checked.
+        """
+        self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
+
+    def has_unsound_assignor(self, member_id: str | None) -> bool:
+        """Whether a member that was added without a sound assignor has joined under this member id; never for None."""
+        observed = self._owners.by_name.values()
+        return any(each.member_id == member_id and not each.has_sound_assignor for each in observed)
+
+    # Records
+
+    def group_ledger(self, group_id: str) -> GroupLedger:
+        """The ledger of a group: which of its records were processed, and which offsets committed."""
+        return self._owners.ledger(group_id)
+
+    def ledger(self, group_id: str, name: str) -> RecordLedger:
+        """The ledger of a group for the SimulatedMember of this name: what the member processes is checked here."""
+        return MemberLedger(
+            self.group_ledger(group_id),
+            partial(self._on_record, name, group_id),
+            lambda *started: self._on_start(name, group_id, *started),
+            partial(self._on_skip, group_id),
+        )
+
+    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
+        if violation := self._outputs.on_skip(group_id, partition, first, stop):
+            self._violations.report(*violation)
+
+    def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        if violation := self._positions.on_start(name, group_id, partition, offset):
+            self._violations.report(*violation)
+
+    def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        if violation := self._outputs.on_record(group_id, partition, offset):
+            self._violations.report(*violation)
+        if violation := self._positions.on_record(name, partition, offset):
+            self._violations.report(*violation)
+        self._violations.report_all(self._owners.on_record(name, partition))
+        if violation := self._fenced.on_record(name, partition, self._state.now_ms()):
+            self._violations.report(*violation)
+
+    # What members do
+
+    def on_request(self, name: str, message: Message) -> None:
+        """Report a commit that a member sends after it was fenced; every other request is in order."""
+        self._departures.on_request(name, message)
+        if violation := self._fenced.on_request(name, message):
+            self._violations.report(*violation)
+
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Take note of the response to a member's request; None if the request has failed."""
+        self._departures.on_response(name, message, response)
+
+    def on_request_outside_poll(
+        self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
+    ) -> None:
+        """Report a heartbeat that a member sends although its application has been outside poll() for too long.
+
+        `outside_poll_ms` is for how long it has been, `max_poll_interval_ms` the member's limit. Other requests are not
+        checked.
+        """
+        if outside_poll_ms > max_poll_interval_ms and is_heartbeat(message):
+            since_ms = min(outside_poll_ms, self._state.now_ms() - self._joined_ms.get(name, 0))
+            if since_ms > max_poll_interval_ms + POLL_SLACK_MS:
+                detail = (
+                    f"{name} was inside poll() {outside_poll_ms} ms ago, and its limit is {max_poll_interval_ms} ms"
+                )
+                self._violations.report(POLL_TIMEOUT, detail)
+
+    def on_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
+        """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
+
+        Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
+        violates no invariant.
+        """
+        match change:
+            case CommittedOffsetsFetched(offsets):
+                self._positions.on_fetched(name, offsets)
+            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
+                self._positions.on_owner_change(name, partitions)
+            case JoinedGroup():
+                self._joined_ms[name] = at_ms
+                self._observed_ids.add(change.member_id)
+                self._fenced.on_new_life(name)
+            case ConsumerClosed():
+                if violation := self._departures.on_close(name):
+                    self._violations.report(*violation)
+        if not isinstance(change, ConsumerError):
+            self._violations.report_all(self._owners.on_member_change(name, change, at_ms))
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records are
+        then not checked."""
+        self._fenced.on_note(name, note)
+        if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
+            self._positions.on_zombie(name)
+
+    def on_stop(self, name: str, at_ms: int) -> None:
+        """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
+        more."""
+        self._fenced.on_new_life(name)
+        self._departures.on_new_life(name)
+        self._positions.on_owner_change(name)
+        self._owners.on_member_stop(name, at_ms)
+
+    # What happens to their offsets and topics
+
+    def on_commit(self, exchange: ObservedExchange, command: OffsetCommit) -> None:
+        """Check the offsets of a commit that the coordinator has accepted.
+
+        A member's offset must not be beyond the records that were processed, nor below the one that the same member has
+        committed. A commit without a generation, as from a command-line tool, may set any offset.
+        """
+        for each in command.offsets:
+            partition = TopicPartition(each.topic, each.partition)
+            if command.member_id in self._observed_ids and (
+                violation := self._positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
+            ):
+                self._violations.report(*violation)
+            if command.generation_id < 0:
+                self.group_ledger(exchange.group_id).ignore_below(partition, each.offset)
+            else:
+                self._violations.report_all(self._owners.on_commit(exchange.group_id, partition, each.offset))
+
+    def on_other_offset_change(self, group_id: str) -> None:
+        """Note that offsets of a group have changed without a commit: its members may now commit lower ones."""
+        self._positions.on_other_change(group_id)
+
+    def on_topic_deleted(self, topic: str, at_ms: int) -> None:
+        """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
+        0."""
+        self._owners.on_topic_deleted(topic, at_ms)
+
+    # Until now
+
+    @property
+    def ledgers(self) -> Mapping[str, GroupLedger]:
+        """The ledger of each group by its group id, in the order in which they were made."""
+        return self._owners.ledgers
+
+    @property
+    def unowned_partitions(self) -> Mapping[int, int]:
+        """By the time of each change of owners, in ms since the run began, how many partitions have lost theirs."""
+        return self._owners.unowned_partitions
+
+    def unowned_s(self, at_ms: int) -> float:
+        """For how many seconds until `at_ms` partitions were without an owner, summed over all that have had one."""
+        return self._owners.unowned_s(at_ms)
+
+    def check_records_at_end(self) -> int:
+        """Check, at the end of a run, the records below the committed offsets of every group.
+
+        Returns how many of them no member has processed.
+        """
+        skipped = 0
+        for group_id, ledger in self.ledgers.items():
+            committed_offsets = self._state.shadow.group(group_id).committed_offsets
+            self._violations.report_all(self._owners.skipped_records(group_id, committed_offsets))
+            self._violations.report_all(self._outputs.without_output(group_id, committed_offsets))
+            skipped += ledger.number_skipped(committed_offsets)
+        return skipped
