@@ -143,7 +143,7 @@ STORY: Final = {
 INCIDENTS: Final = {
     "request of": "{member} 的 {api}",
     "repeated": "，共 {count}，最后一次在 {time}",
-    "incident refused": "{request} 被拒绝：{error}{repeated}。",
+    "incident refused": "{request} 被拒绝：{error}{repeated}{because}。",
     "incident request lost": "{request} 在途中丢失{repeated}{because}。",
     "incident response lost": "{request} 的响应丢失{repeated}{because}。",
     "incident no response": "{request} 没有得到响应{repeated}{because}。",

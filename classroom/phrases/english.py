@@ -158,7 +158,7 @@ STORY: Final = {
 INCIDENTS: Final = {
     "request of": "{member}'s {api}",
     "repeated": " {count}, the last time at {time}",
-    "incident refused": "{request} was refused with {error}{repeated}.",
+    "incident refused": "{request} was refused with {error}{repeated}{because}.",
     "incident request lost": "{request} was lost on its way{repeated}{because}.",
     "incident response lost": "The response to {request} was lost{repeated}{because}.",
     "incident no response": "{request} got no response{repeated}{because}.",
