@@ -80,7 +80,9 @@ def plan_fleet(args: Namespace) -> FleetPlan:
         if args.group_protocol == CLASSIC and fault.kind is MemberFaultKind.SLOW_REVOKE:
             raise ValueError(f"{fault} is a fault of the consumer protocol: add --group-protocol consumer")
     if args.group_protocol == CONSUMER and args.assignors:
-        raise ValueError("--assignor is for the classic protocol; in the consumer protocol the coordinator assigns")
+        raise ValueError("--assignor is for the classic protocol; --remote-assignor names one of the coordinator's")
+    if args.group_protocol == CLASSIC and args.remote_assignor is not None:
+        raise ValueError("--remote-assignor is for the consumer protocol: add --group-protocol consumer")
     if args.records_per_s and not args.topic:
         raise ValueError("--records-per-s writes to the topics of --topic; a pattern names none")
     workload = Workload(
@@ -119,6 +121,7 @@ def _consumer_settings(number: int, args: Namespace) -> ConsumerSettings:
         client_id=member_name(args, number) if args.mqtt else f"regroup-{number}",
         group_instance_id=f"{args.group}-{number}" if args.static else None,
         partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
+        group_remote_assignor=args.remote_assignor,
         session_timeout_ms=session_timeout_ms,
         heartbeat_interval_ms=heartbeat_interval_ms,
         max_poll_interval_ms=args.max_poll_interval,

@@ -73,7 +73,11 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
         ),
         (
             ["--group-protocol", "consumer", "--assignor", "range"],
-            "--assignor is for the classic protocol; in the consumer protocol the coordinator assigns",
+            "--assignor is for the classic protocol; --remote-assignor names one of the coordinator's",
+        ),
+        (
+            ["--remote-assignor", "range"],
+            "--remote-assignor is for the consumer protocol: add --group-protocol consumer",
         ),
         (
             ["--group-protocol", "consumer", "--session-timeout", "6s"],
@@ -258,6 +262,7 @@ async def test_members_of_the_consumer_protocol_join_and_leave(capsys: pytest.Ca
     host, port = emulator.address
     stop, shown = asyncio.Event(), ""
     words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--group-protocol", "consumer", "--static"]
+    words += ["--remote-assignor", "range"]
     members = asyncio.create_task(run_members(plan_fleet(parsed(*words)), stop))
     async with asyncio.timeout(30):
         while not all(f"member {number} joined generation" in shown for number in (1, 2)):
@@ -268,6 +273,7 @@ async def test_members_of_the_consumer_protocol_join_and_leave(capsys: pytest.Ca
         assert await members == 0
     assert group.consumer is not None
     assert sorted(group.consumer.static_members) == ["payments-1", "payments-2"]
+    assert {each.profile.server_assignor for each in group.consumer.members.values()} == {"range"}
     after = emulator.coordinator_of("payments").group("payments")
     assert after.consumer is not None
     assert {member.epoch for member in after.consumer.members.values()} == {-2}, "they are expected to return"
