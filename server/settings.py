@@ -20,6 +20,7 @@ from regroup.coordinator.settings import (
     fields_of,
     unknown_setting_message,
 )
+from regroup.server.absent_settings import absent_setting_message
 
 __all__ = ["BrokerSettings"]
 
@@ -72,7 +73,8 @@ def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, 
     group_names, broker_names = CoordinatorSettings.names(), BrokerSettings.names()
     for name in texts:
         if name not in (*group_names, *broker_names):
-            raise UnknownSetting(unknown_setting_message(name, sorted({*group_names, *broker_names})))
+            known = sorted({*group_names, *broker_names})
+            raise UnknownSetting(absent_setting_message(name) or unknown_setting_message(name, known))
     return (
         CoordinatorSettings.from_texts({name: text for name, text in texts.items() if name in group_names}),
         BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker_names}),
