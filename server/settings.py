@@ -3,7 +3,7 @@ DescribeConfigs shows them.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from msgspec import Meta, inspect
 
@@ -26,6 +26,8 @@ __all__ = ["BrokerSettings"]
 
 BOOL, STRING, INT, LONG = 1, 2, 3, 5
 """Kafka's numbers for the types of these settings."""
+INTERNAL_SETTINGS: Final = frozenset({"group.consumer.regex.refresh.interval.ms"})
+"""The settings that Kafka calls internal. They have an effect, and DescribeConfigs shows them only if they were set."""
 
 ReplicationFactor: TypeAlias = Annotated[int, Meta(ge=1, le=32_767)]
 RetentionBytes: TypeAlias = Annotated[int, Meta(ge=-1, le=MAX_LONG)]
@@ -82,9 +84,11 @@ def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, 
 
 
 def describe_settings(settings: NamedSettings) -> Iterator[DescribedSetting]:
-    """All settings, in the form in which DescribeConfigs shows them."""
+    """The settings in the form in which DescribeConfigs shows them: all but internal ones that have their defaults."""
     for name, field in fields_of(type(settings)).items():
         value = getattr(settings, field.name)
+        if name in INTERNAL_SETTINGS and value == field.default:
+            continue
         yield DescribedSetting(name, format_setting(value), format_setting(field.default), _type_id(field.type))
 
 

@@ -80,6 +80,14 @@ def test_settings_are_described_with_kafkas_types() -> None:
     assert kinds["auto.create.topics.enable"] == BOOL == 1
 
 
+def test_an_internal_setting_is_described_only_if_it_was_set() -> None:
+    name = "group.consumer.regex.refresh.interval.ms"
+    assert name not in {each.name for each in describe_settings(CoordinatorSettings())}
+    set_by_hand, _ = settings_from_texts({name: "10000"})
+    [row] = [each for each in describe_settings(set_by_hand) if each.name == name]
+    assert (row.text, row.default, row.type_id) == ("10000", "600000", INT)
+
+
 @pytest.mark.parametrize("name", TOPIC_CONFIGS)
 def test_the_default_of_every_topic_setting_is_valid(name: str) -> None:
     check_topic_config(name, TOPIC_CONFIGS[name].default)
