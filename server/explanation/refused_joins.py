@@ -31,8 +31,12 @@ def explain_refused_joins(
     history: KnownHistory, wanted: Callable[[RecordedExchange], bool], members: Collection[MemberId] = ()
 ) -> Iterator[Explanation]:
     """Explain the refused joins among the exchanges for which `wanted` holds: one sentence for each client, error code
-    and message. A refusal after which its client joins again by itself counts only if no later join of that client
-    succeeded; refusals of `members`, whose stays have explanations of their own, do not count."""
+    and message.
+
+    A refusal counts only if no later join with the same member id or instance id succeeded, and one after which a
+    client joins again by itself only if no later join of that client did. Refusals of `members`, whose stays have
+    explanations of their own, do not count.
+    """
     found: dict[tuple[str, str, str, str], list[RecordedExchange]] = {}
     for each in _refused(history, members):
         if wanted(each):
@@ -49,13 +53,17 @@ def explain_refused_joins(
 
 def _refused(history: KnownHistory, members: Collection[MemberId]) -> Iterator[RecordedExchange]:
     joins = [each for each in history.exchanges if is_join(each)]
-    joined_ms: dict[str, int] = {}
+    clients_joined_ms: dict[str, int] = {}
+    members_joined_ms: dict[str, int] = {}
     for each in joins:
         if each.answer == "NONE":
-            joined_ms[each.client_id] = each.at_ms
+            clients_joined_ms[each.client_id] = each.at_ms
+            members_joined_ms |= dict.fromkeys(each.members, each.at_ms)
     for each in joins:
-        passes = each.answer in _JOINS_AGAIN or _is_retriable(each.answer)
-        is_over = passes and joined_ms.get(each.client_id, each.at_ms) > each.at_ms
+        joined_ms = [members_joined_ms[name] for name in each.members & members_joined_ms.keys()]
+        if each.answer in _JOINS_AGAIN or _is_retriable(each.answer):
+            joined_ms.append(clients_joined_ms.get(each.client_id, each.at_ms))
+        is_over = max(joined_ms, default=each.at_ms) > each.at_ms
         if each.answer not in _NO_REFUSALS and not is_over and not each.members & {*members}:
             yield each
 

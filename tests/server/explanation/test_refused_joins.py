@@ -6,6 +6,7 @@ from regroup.coordinator.consumer.migration.events import UpgradeRefused
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.server.explanation.explain import CannotExplain, explain_event, explain_group, explain_member
+from regroup.server.explanation.refused_joins import explain_refused_joins
 from regroup.testing import Emulator
 from tests.server.explanation.conftest import Reader, StartEmulator
 from tests.server.explanation.test_explanations import relative
@@ -112,6 +113,18 @@ def test_a_passing_refusal_does_not_count_once_its_client_has_joined(kafka: Emul
     kafka.advance(60)
     joining.result(10)
     assert "did not join" not in " ".join(map(str, explain_member(reader.history(kafka), "third")))
+
+
+def test_a_static_member_that_got_its_place_later_is_not_said_to_have_failed(kafka: Emulator, reader: Reader) -> None:
+    stable_pair(kafka)
+    kafka.advance(1)
+    with kafka.fault(on="ConsumerGroupHeartbeat", answer=ErrorCode.UNRELEASED_INSTANCE_ID):
+        heartbeat(kafka, "third", "member-id-3")
+    [refused] = map(str, explain_refused_joins(reader.history(kafka), lambda each: True))
+    assert "Client third did not join: 1 ConsumerGroupHeartbeat request was refused with UNRELEASED_INST" in refused
+    kafka.advance(1)
+    assert heartbeat(kafka, "third", "member-id-3") == ErrorCode.NONE
+    assert not list(explain_refused_joins(reader.history(kafka), lambda each: True))
 
 
 def test_an_upgrade_that_refused_held_requests_says_why_it_was_refused(emulator: StartEmulator, reader: Reader) -> None:
