@@ -15,7 +15,7 @@ from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.phrases.phrase import PhraseValue, in_language, phrase
 from regroup.classroom.recorded_values import ExchangeFate, TimelineExchange
 from regroup.classroom.timeline import GroupTimeline
-from regroup.classroom.wording import length, times
+from regroup.classroom.wording import MemberNames, length, times
 from regroup.coordinator.group import MemberId
 from regroup.server.explanation.sentences import time_text
 
@@ -72,6 +72,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     """The error code of a refused request; empty for others."""
     reason: str
+    """Why it went wrong, as far as that is known; of a refused request, the message in the response."""
     count: int
 
     @property
@@ -153,9 +154,14 @@ def _incidents_in(timeline: GroupTimeline, exchange: TimelineExchange) -> Iterat
             name=timeline.names.get(exchange.member_id) or exchange.client_id,
             api=exchange.api,
             error=exchange.error if kind is IncidentKind.REFUSED else "",
-            reason=exchange.reason,
+            reason=_message_in(timeline, exchange) if kind is IncidentKind.REFUSED else exchange.reason,
             count=exchange.count,
         )
+
+
+def _message_in(timeline: GroupTimeline, exchange: TimelineExchange) -> str:
+    """What the response says about its error, without its full stop and with names in place of member ids."""
+    return MemberNames(timeline.names_of_ids).within(exchange.error_message.rstrip("."))
 
 
 def _are_alike(one: Incident, other: Incident) -> bool:

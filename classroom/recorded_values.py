@@ -81,6 +81,8 @@ class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: str
     """`NONE`, or the first error code in the response; empty without a response."""
     fate: ExchangeFate
+    error_message: str = ""
+    """What the response says about its error beside the code; empty if it says nothing."""
     reason: str = ""
     """Why it was lost, late, closed or repeated."""
     count: int = 1

@@ -21,6 +21,9 @@ from regroup.coordinator.serialization import Cause
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 from regroup.server.explanation.causes import cause_text
 
+HEARTBEAT: Final = "ConsumerGroupHeartbeat"
+"""The stored reason of a member of the consumer protocol that left by its last heartbeat."""
+
 
 def sentence_of(moment: TimelineMoment, names: MemberNames, language: Language = Language.ENGLISH) -> str:
     """A sentence about the event of a moment, without its time; it says so if a test caused the event.
@@ -69,6 +72,8 @@ def _because(event: Event, names: MemberNames) -> PhraseValue:
 
 def reason_of(event: Event, names: MemberNames) -> PhraseValue:
     """The reason that an event gives, as a phrase, with names of members in place of their ids."""
+    if isinstance(event, e.MemberLeft) and event.reason == HEARTBEAT:
+        return phrase("last heartbeat")
     return known_text(names.within(event.reason).rstrip("."), REASON)
 
 

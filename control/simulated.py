@@ -28,6 +28,7 @@ from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.workload import Workload
 from regroup.members.transports.tcp import TcpTransport
+from regroup.server.apis.transaction_lists import compile_pattern
 from regroup.server.recording.observations import ViewObserved
 from regroup.testing.async_emulator import AsyncEmulator
 from regroup.testing.errors import ActRefused, UnknownMember
@@ -49,12 +50,16 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
     """The settings with which a simulated member is to be started."""
 
     group: str
-    topics: tuple[str, ...]
     client_id: str
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    """A regular expression (RE2) in place of topics, for a member of the consumer protocol; the brokers resolve it."""
     instance_id: str | None = None
     protocol: GroupKind = GroupKind.CLASSIC
     assignor: str = "range"
     """The assignor of a member of the classic protocol."""
+    remote_assignor: str | None = None
+    """The assignor of the coordinator for which a member of the consumer protocol votes; None for no vote."""
     session_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 1_000
     max_poll_interval_ms: int = 300_000
@@ -69,6 +74,7 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
             client_id=self.client_id,
             group_instance_id=self.instance_id,
             partition_assignment_strategy=(self.assignor,),
+            group_remote_assignor=self.remote_assignor,
             session_timeout_ms=self.session_timeout_ms,
             heartbeat_interval_ms=self.heartbeat_interval_ms,
             max_poll_interval_ms=self.max_poll_interval_ms,
@@ -76,6 +82,20 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
             allow_auto_create_topics=False,
             metadata_max_age_ms=METADATA_MAX_AGE_MS,
         )
+
+    def check_subscription(self) -> None:
+        """Raise ValueError unless the member has either topics or a valid pattern, and a protocol that knows what it
+        says."""
+        if bool(self.topics) == bool(self.pattern):
+            raise ValueError("a simulated member subscribes either to topics or to a pattern: give one of the two")
+        if self.protocol is GroupKind.CLASSIC and self.pattern:
+            raise ValueError(
+                "a simulated member with a pattern speaks the consumer protocol: give that `protocol`, too"
+            )
+        if self.protocol is GroupKind.CLASSIC and self.remote_assignor is not None:
+            raise ValueError("a remote assignor is for the consumer protocol: give that `protocol`, too, or `assignor`")
+        if self.pattern:
+            compile_pattern(self.pattern)
 
 
 class RunningMember:
@@ -97,7 +117,7 @@ class RunningMember:
         self._on_change = on_change
         new: Callable[..., RunnableMember] = SimulatedMember
         if plan.protocol is GroupKind.CONSUMER:
-            new = partial(ConsumerProtocolMember, draw_member_id=draw_member_id)
+            new = partial(ConsumerProtocolMember, draw_member_id=draw_member_id, pattern=plan.pattern)
         self.member = new(
             plan.client_id,
             plan.settings(),
@@ -203,6 +223,7 @@ class MembersOfProcess:
         Raises ActRefused for a client id of a member that runs, or if there are too many, and ValueError for a plan
         that no consumer can follow.
         """
+        plan.check_subscription()
         former = self._running.get(plan.client_id)
         if former is not None and not former.member.is_stopped:
             raise ActRefused(f"a simulated member with the client id {plan.client_id!r} runs already")

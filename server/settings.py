@@ -3,7 +3,7 @@ DescribeConfigs shows them.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from msgspec import Meta, inspect
 
@@ -20,11 +20,14 @@ from regroup.coordinator.settings import (
     fields_of,
     unknown_setting_message,
 )
+from regroup.server.absent_settings import absent_setting_message
 
 __all__ = ["BrokerSettings"]
 
 BOOL, STRING, INT, LONG = 1, 2, 3, 5
 """Kafka's numbers for the types of these settings."""
+INTERNAL_SETTINGS: Final = frozenset({"group.consumer.regex.refresh.interval.ms"})
+"""The settings that Kafka calls internal. They have an effect, and DescribeConfigs shows them only if they were set."""
 
 ReplicationFactor: TypeAlias = Annotated[int, Meta(ge=1, le=32_767)]
 RetentionBytes: TypeAlias = Annotated[int, Meta(ge=-1, le=MAX_LONG)]
@@ -72,7 +75,8 @@ def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, 
     group_names, broker_names = CoordinatorSettings.names(), BrokerSettings.names()
     for name in texts:
         if name not in (*group_names, *broker_names):
-            raise UnknownSetting(unknown_setting_message(name, sorted({*group_names, *broker_names})))
+            known = sorted({*group_names, *broker_names})
+            raise UnknownSetting(absent_setting_message(name) or unknown_setting_message(name, known))
     return (
         CoordinatorSettings.from_texts({name: text for name, text in texts.items() if name in group_names}),
         BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker_names}),
@@ -80,9 +84,11 @@ def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, 
 
 
 def describe_settings(settings: NamedSettings) -> Iterator[DescribedSetting]:
-    """All settings, in the form in which DescribeConfigs shows them."""
+    """The settings in the form in which DescribeConfigs shows them: all but internal ones that have their defaults."""
     for name, field in fields_of(type(settings)).items():
         value = getattr(settings, field.name)
+        if name in INTERNAL_SETTINGS and value == field.default:
+            continue
         yield DescribedSetting(name, format_setting(value), format_setting(field.default), _type_id(field.type))
 
 

@@ -77,7 +77,7 @@ def exchange_columns(
         "api": [string(each.api) for each in exchanges],
         "error": [string(each.error) for each in exchanges],
         "fate": [string(each.fate) for each in exchanges],
-        "reason": [phrases(known_text(each.reason, REASON)) for each in exchanges],
+        "reason": [phrases(known_text(each.reason or each.error_message, REASON)) for each in exchanges],
         "held": [int(is_held_by_rule(each)) for each in exchanges],
         "count": [each.count for each in exchanges],
         "refused": [int(each.is_refused) for each in exchanges],

@@ -69,6 +69,7 @@ EVENTS: Final = {
     "assignment written": "{leader} 的 assignor 计算出：{shares}",
     "nothing to any member": "没有任何分配",
     "assignment committed": "分配已提交：group 进入 Stable，generation {generation}",
+    "last heartbeat": "它发送了 member epoch 为 -1 的 ConsumerGroupHeartbeat",
     "member left": "{member} 离开{because}",
     "member removed": "{member} 被移除{because}",
     "pending member removed": "member id {member} 在使用之前被移除{because}",
@@ -143,7 +144,7 @@ STORY: Final = {
 INCIDENTS: Final = {
     "request of": "{member} 的 {api}",
     "repeated": "，共 {count}，最后一次在 {time}",
-    "incident refused": "{request} 被拒绝：{error}{repeated}。",
+    "incident refused": "{request} 被拒绝：{error}{repeated}{because}。",
     "incident request lost": "{request} 在途中丢失{repeated}{because}。",
     "incident response lost": "{request} 的响应丢失{repeated}{because}。",
     "incident no response": "{request} 没有得到响应{repeated}{because}。",

@@ -74,6 +74,7 @@ EVENTS: Final = {
     "assignment written": "The assignor of {leader} gave {shares}",
     "nothing to any member": "nothing to any member",
     "assignment committed": "The assignment was committed: the group was Stable in generation {generation}",
+    "last heartbeat": "it sent ConsumerGroupHeartbeat with member epoch -1",
     "member left": "{member} left{because}",
     "member removed": "{member} was removed{because}",
     "pending member removed": "The member id {member} was removed before it was used{because}",
@@ -158,7 +159,7 @@ STORY: Final = {
 INCIDENTS: Final = {
     "request of": "{member}'s {api}",
     "repeated": " {count}, the last time at {time}",
-    "incident refused": "{request} was refused with {error}{repeated}.",
+    "incident refused": "{request} was refused with {error}{repeated}{because}.",
     "incident request lost": "{request} was lost on its way{repeated}{because}.",
     "incident response lost": "The response to {request} was lost{repeated}{because}.",
     "incident no response": "{request} got no response{repeated}{because}.",

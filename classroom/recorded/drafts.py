@@ -46,6 +46,7 @@ class ExchangeDraft(msgspec.Struct, kw_only=True, gc=False, eq=False):
     last_at_ms: int
     ended_at_ms: int | None = None
     error: str = ""
+    error_message: str = ""
     closed: str = ""
     fault: str = ""
     count: int = 1
@@ -167,6 +168,7 @@ def _change(draft: ExchangeDraft, row: ExchangeRow) -> None:
         answered = RecordedExchange(replace(row, request=draft.request))
         draft.request = b""
         draft.error = "" if answered.answer == NO_ANSWER else answered.answer
+        draft.error_message = answered.error_message
         draft.member_id = draft.member_id or _member_id(answered)
 
 

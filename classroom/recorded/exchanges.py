@@ -66,6 +66,7 @@ def _exchange(draft: ExchangeDraft, number: int, fate: Fate, events: Mapping[Req
         answered_at_ms=None if draft.closed else ended_at_ms,
         closed_at_ms=ended_at_ms if draft.closed else None,
         error=draft.error,
+        error_message=draft.error_message,
         fate=fate.fate,
         reason=fate.reason,
         count=draft.count,

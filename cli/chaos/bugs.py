@@ -90,10 +90,11 @@ def format_result(result: BugResult) -> str:
 
 def show_list(args: Namespace) -> int:
     """Print the scenarios and the planted bugs, each with its description."""
+    width = max(NAME_WIDTH, *map(len, scenario_names()))
     print("Scenarios, for `regroup chaos run --scenario NAME`:")
     for name in scenario_names():
-        print(f"  {name:<44}{scenario(name).title}")
+        print(f"  {name:<{width}}  {scenario(name).title}")
     print("\nBugs, for `regroup chaos run --bug NAME` and `regroup chaos hunt --bug NAME`:")
     for bug in BUGS.values():
-        print(f"  {bug.name:<44}{bug.sentence}")
+        print(f"  {bug.name:<{width}}  {bug.sentence}")
     return 0

@@ -5,7 +5,9 @@ from typing import Final
 
 from regroup.cli.chaos.timeline import Names, TimelineLine, offset, timeline_lines
 from regroup.cli.terminal.text import counted, printable
-from regroup.lab.checker.metrics import Counts
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.events import Event
+from regroup.coordinator.serialization import EVENT_TYPE_NAMES
 from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.simulation.run import RunOutcome
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
@@ -49,20 +51,41 @@ def print_expectations(outcome: RunOutcome) -> None:
         print(f"\n{len(held)} of {counted(len(outcome.expectations), 'expectation')} held.")
 
 
-def describe_counts(counts: Counts, ended_ms: int) -> str:
+def describe_counts(outcome: RunOutcome) -> str:
     """What a run cost, in sentences: rebalances, requests, events, time without owners, repeated records."""
+    counts = outcome.verdict.counts
+    # Needless moves are counted when a leader's assignment is committed, so only of classic groups.
+    is_classic = counts.rebalances or not _number_of(outcome, ce.TargetAssigned)
+    moves = f"; {counted(counts.needless_moves, 'partition')} moved although the balance did not need it."
     parts = [
-        f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.removals, 'member')} removed, "
+        f"{', '.join(_changes(outcome))}, {counted(counts.removals, 'member')} removed, "
         f"{counted(counts.exchanges, 'request')} and deadlines handled, {counted(counts.events, 'event')} stored.",
-        f"Partitions were without an owner for {counts.ownerless_s:.1f} partition-seconds; "
-        f"{counted(counts.needless_moves, 'partition')} moved although the balance did not need it.",
+        f"Partitions were without an owner for {counts.ownerless_s:.1f} partition-seconds"
+        + (moves if is_classic else "."),
     ]
     if counts.processed:
         parts.append(
             f"{counted(counts.processed, 'record')} processed, {counts.processed_twice} of them again; "
             f"{counted(counts.offsets_went_back, 'commit')} set an offset back."
         )
-    return "\n".join([f"The run took {format_duration(ended_ms, with_fractions=True)} of virtual time.", *parts])
+    return "\n".join(
+        [f"The run took {format_duration(outcome.ended_ms, with_fractions=True)} of virtual time.", *parts]
+    )
+
+
+def _changes(outcome: RunOutcome) -> Iterator[str]:
+    """How often the assignments of groups changed: the rebalances of classic groups; the group epochs and target
+    assignments of groups of the consumer protocol, which have no rebalances."""
+    epochs, targets = _number_of(outcome, ce.GroupEpochBumped), _number_of(outcome, ce.TargetAssigned)
+    if outcome.verdict.counts.rebalances or not (epochs or targets):
+        yield counted(outcome.verdict.counts.rebalances, "rebalance")
+    if epochs or targets:
+        yield counted(epochs, "group epoch")
+        yield counted(targets, "target assignment")
+
+
+def _number_of(outcome: RunOutcome, event_type: type[Event]) -> int:
+    return sum(each.type == EVENT_TYPE_NAMES[event_type] for each in outcome.records)
 
 
 def violation_texts(outcome: RunOutcome, timeline: Timeline, *, verbose: bool) -> Iterator[str]:

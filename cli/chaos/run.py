@@ -141,7 +141,7 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
     finding = finding_of(outcome)
     print_missed_steps(outcome)
     print_expectations(outcome)
-    print(f"\n{describe_counts(outcome.verdict.counts, outcome.ended_ms)}")
+    print(f"\n{describe_counts(outcome)}")
     if finding is None:
         print("No invariant was violated, and every group recovered from the faults.")
         return Findings().exit_code

@@ -77,6 +77,12 @@ def _add_members(parser: ArgumentParser) -> None:
         action="append",
         help="the members' assignor; repeated, in the order of preference (default: cooperative-sticky)",
     )
+    add(
+        "--remote-assignor",
+        metavar="NAME",
+        help="the assignor of the coordinator, in the consumer protocol: uniform, range, or one that the brokers have "
+        "besides (group.remote.assignor; default: the coordinator decides)",
+    )
     add("--static", action="store_true", help="give every member a group.instance.id")
     add(
         "--fault",

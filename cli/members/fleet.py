@@ -17,14 +17,21 @@ from regroup.assignors.registry import assignor_named
 from regroup.cli.members.mqtt import MembersOverMqtt, member_name
 from regroup.cli.members.table import describe_change, describe_note
 from regroup.cli.terminal.text import printable
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
+from regroup.members.consumer.effects import (
+    ConsumerChange,
+    ConsumerClosed,
+    ConsumerError,
+    JoinedGroup,
+    LeftGroup,
+    PartitionsRevoked,
+)
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import FAULTS as CONSUMER_PROTOCOL_FAULTS
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
-from regroup.members.runtime.notes import MemberNote, RequestRefused
+from regroup.members.runtime.notes import FaultEnded, MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.mqtt import MqttTransport
@@ -80,7 +87,9 @@ def plan_fleet(args: Namespace) -> FleetPlan:
         if args.group_protocol == CLASSIC and fault.kind is MemberFaultKind.SLOW_REVOKE:
             raise ValueError(f"{fault} is a fault of the consumer protocol: add --group-protocol consumer")
     if args.group_protocol == CONSUMER and args.assignors:
-        raise ValueError("--assignor is for the classic protocol; in the consumer protocol the coordinator assigns")
+        raise ValueError("--assignor is for the classic protocol; --remote-assignor names one of the coordinator's")
+    if args.group_protocol == CLASSIC and args.remote_assignor is not None:
+        raise ValueError("--remote-assignor is for the consumer protocol: add --group-protocol consumer")
     if args.records_per_s and not args.topic:
         raise ValueError("--records-per-s writes to the topics of --topic; a pattern names none")
     workload = Workload(
@@ -119,6 +128,7 @@ def _consumer_settings(number: int, args: Namespace) -> ConsumerSettings:
         client_id=member_name(args, number) if args.mqtt else f"regroup-{number}",
         group_instance_id=f"{args.group}-{number}" if args.static else None,
         partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
+        group_remote_assignor=args.remote_assignor,
         session_timeout_ms=session_timeout_ms,
         heartbeat_interval_ms=heartbeat_interval_ms,
         max_poll_interval_ms=args.max_poll_interval,
@@ -141,6 +151,8 @@ class MemberFleet:
     producers: list[SimulatedProducer] = field(default_factory=list)
     has_joined: bool = False
     """Whether any member has joined the group at least once."""
+    _joined: set[str] = field(default_factory=set)
+    """The names of the members whose present process has joined."""
     ledger: RecordLedger = field(init=False)
     _refusal_lines: dict[tuple[str, RequestRefused], RateLimitedLog] = field(default_factory=dict)
     """Logs of refused requests by member and refusal: a member that is refused in a loop gets one line every ten
@@ -194,12 +206,35 @@ class MemberFleet:
         return int(asyncio.get_running_loop().time() * 1000) + self.epoch_ms
 
     def _observe(self, name: str, change: ConsumerChange | ConsumerError) -> None:
-        self.has_joined |= isinstance(change, JoinedGroup)
+        if isinstance(change, JoinedGroup):
+            self.has_joined = True
+            self._joined.add(name)
         line = describe_change(change, self.members[int(name) - 1].view.partitions)
+        if isinstance(change, PartitionsRevoked | LeftGroup | ConsumerClosed):
+            line = self._describe_end(name, change, line)
         if line:
             self._print_line(name, line)
 
+    def _describe_end(self, name: str, change: ConsumerChange, line: str) -> str:
+        """The line of a change with which a member may end, if it is static or its process has not joined; otherwise
+        `line`. A closed static member stays in its group: a classic one says nothing to the coordinator, and one of the
+        consumer protocol reports that it will return."""
+        is_static, is_consumer = self.plan.settings[int(name) - 1].is_static, self.plan.args.group_protocol == CONSUMER
+        has_joined = name in self._joined
+        match change:
+            case PartitionsRevoked(()) if not has_joined:
+                return ""
+            case LeftGroup() if is_consumer and (is_static or not has_joined):
+                return ""
+            case ConsumerClosed() if not has_joined and (is_static or is_consumer):
+                return "closed its consumer before it had joined"
+            case ConsumerClosed() if is_static:
+                return "closed its consumer; it is static, and stays a member until its session ends"
+        return line
+
     def _on_note(self, name: str, note: MemberNote) -> None:
+        if note == FaultEnded("restarting"):
+            self._joined.discard(name)
         line = describe_note(note)
         if isinstance(note, RequestRefused):
             new = RateLimitedLog(partial(self._print_line, name))

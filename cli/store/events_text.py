@@ -104,8 +104,11 @@ def event_details(
 
 
 def event_reason(record: NewRecord) -> str:
-    """The reason that an event gives; empty if it gives none."""
-    return str(msgspec.json.decode(record.payload).get("reason") or "")
+    """The reason that an event gives; empty if it gives none. The stored reason of a member that left by a heartbeat is
+    only the name of that request, and is completed here."""
+    reason = str(msgspec.json.decode(record.payload).get("reason") or "")
+    is_last_heartbeat = record.type == "member-left" and reason == "ConsumerGroupHeartbeat"
+    return f"it sent {reason} with member epoch -1" if is_last_heartbeat else reason
 
 
 def _details(

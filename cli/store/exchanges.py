@@ -147,6 +147,8 @@ def line_details(exchange: RecordedExchange) -> Iterator[str]:
     elif exchange.generation is not None:
         yield f"generation {exchange.generation}"
     yield from (shorten_uuids(member) for member in sorted(exchange.members))
+    if exchange.error_message:
+        yield exchange.error_message.rstrip(".")
 
 
 def clipped(text: str, length: int) -> str:

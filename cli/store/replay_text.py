@@ -53,7 +53,7 @@ def _consumer_condition(member: ConsumerMember) -> str:
         notes.append(f"until {clock_time(member.revocation_deadline_ms)}")
     if member.is_classic:
         notes.append("classic protocol")
-    return _condition(member.profile.session_timeout_ms, member.instance_id, notes)
+    return _condition(member, notes)
 
 
 def _since(group: Group) -> str:
@@ -82,13 +82,17 @@ def _assignment(group: Group, member: Member) -> str:
 
 def _classic_condition(member: Member) -> str:
     notes = [] if member.awaiting is None else [f"awaits {member.awaiting}"]
-    return _condition(member.profile.session_timeout_ms, member.instance_id, [], notes)
+    return _condition(member, [], notes)
 
 
-def _condition(session_timeout_ms: int, instance_id: str | None, first: Iterable[str], last: Iterable[str] = ()) -> str:
-    timeout = f"session timeout {format_duration(session_timeout_ms, with_fractions=True)}"
-    instance = [] if instance_id is None else [f"instance id {instance_id}"]
-    return f"  ({', '.join([*first, timeout, *instance, *last])})"
+def _condition(member: Member | ConsumerMember, first: Iterable[str], last: Iterable[str] = ()) -> str:
+    profile = member.profile
+    timeout = f"session timeout {format_duration(profile.session_timeout_ms, with_fractions=True)}"
+    # A dynamic member of the classic protocol has its client id in its member id, and any other one does not.
+    is_named = not profile.client_id or member.member_id.startswith(f"{profile.client_id}-")
+    client = [] if is_named else [f"client id {profile.client_id}"]
+    instance = [] if member.instance_id is None else [f"instance id {member.instance_id}"]
+    return f"  ({', '.join([*first, timeout, *client, *instance, *last])})"
 
 
 def _offsets(offsets: OffsetsByPartition) -> Iterator[str]:

@@ -35,12 +35,14 @@ def run(args: Namespace) -> int:
 
 
 async def history_of(args: Namespace) -> KnownHistory:
-    """Read the history of the group that the arguments name. Raises CannotRun if the store does not have it."""
+    """Read the history of the group that the arguments name. Raises CannotRun if neither an event nor a recorded
+    exchange of the store names it."""
     async with await open_store_to_read(args.store) as store:
         known = {group for group in await store.heads() if group is not None}
-        if args.group not in known:
+        history = await read_known_history(store, args.group)
+        if args.group not in known and not history.exchanges:
             raise CannotRun(unknown_group(args.group, known))
-        return await read_known_history(store, args.group)
+        return history
 
 
 def explained(history: KnownHistory, args: Namespace) -> list[Explanation]:

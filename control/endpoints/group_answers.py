@@ -47,6 +47,7 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[PartitionOfTopic, ...]
     is_leader: bool
     awaiting: Annotated[AwaitedResponse, Meta(description="The request whose response is held.")] | None
+    group_protocol: Annotated[GroupKind, Meta(description="What it speaks; both kinds occur in a group that migrates.")]
     epoch: Annotated[int, Meta(description="The member epoch, in a group of the consumer protocol (KIP-848).")] | None
     reconciliation: (
         Annotated[ReconciliationState, Meta(description="How far it has come, in a group of that protocol.")] | None
@@ -121,6 +122,7 @@ def member_fields(member: MemberInGroup) -> dict[str, Any]:
         "partitions": tuple(PartitionOfTopic(*each) for each in sorted(member.partitions)),
         "is_leader": member.is_leader,
         "awaiting": member.awaiting,
+        "group_protocol": member.group_protocol,
         "epoch": member.epoch,
         "reconciliation": member.reconciliation,
         "revoking": tuple(PartitionOfTopic(*each) for each in sorted(member.revoking)),

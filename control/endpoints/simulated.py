@@ -23,7 +23,11 @@ class NewMemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """A simulated member to start."""
 
     group: GroupName
-    topics: Annotated[tuple[TopicName, ...], Meta(min_length=1, max_length=100, description="What it subscribes to.")]
+    topics: Annotated[tuple[TopicName, ...], Meta(max_length=100, description="What it subscribes to.")] = ()
+    pattern: Annotated[
+        str,
+        Meta(max_length=1_000, description="In place of topics, in the consumer protocol: a regular expression (RE2)."),
+    ] = ""
     client_id: Annotated[
         str,
         Meta(max_length=1_000, description="No other simulated member may have it; without it `member-1` and so on."),
@@ -35,6 +39,9 @@ class NewMemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     assignor: Annotated[
         str, Meta(max_length=249, description="Of the classic protocol: `range`, `cooperative-sticky`, …")
     ] = "range"
+    remote_assignor: (
+        Annotated[str, Meta(max_length=249, description="Of the consumer protocol: `uniform` or `range`.")] | None
+    ) = None
     session_timeout_ms: TimeoutMs = 10_000
     heartbeat_interval_ms: Annotated[int, Meta(ge=10, le=2**31 - 1)] = 1_000
     max_poll_interval_ms: TimeoutMs = 300_000
@@ -88,9 +95,11 @@ class SimulatedMemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     group: str
     topics: tuple[str, ...]
+    pattern: str
     instance_id: str | None
     protocol: GroupKind
     assignor: str
+    remote_assignor: str | None
     member_id: str
     generation: Annotated[int, Meta(description="Of its last JoinGroup; -1 without one.")]
     state: Annotated[str, Meta(description="`unjoined`, `preparing`, `completing` or `stable`.")]
@@ -113,9 +122,11 @@ def simulated_answer(running: RunningMember) -> SimulatedMemberAnswer:
         client_id=plan.client_id,
         group=plan.group,
         topics=plan.topics,
+        pattern=plan.pattern,
         instance_id=plan.instance_id,
         protocol=plan.protocol,
         assignor=plan.assignor,
+        remote_assignor=plan.remote_assignor,
         member_id=view.member_id,
         generation=view.generation_id,
         state=view.state.value,
@@ -139,10 +150,12 @@ async def add_member(controlled: ControlledEmulator, wanted: NewMemberInput) -> 
     plan = NewMember(
         group=wanted.group,
         topics=wanted.topics,
+        pattern=wanted.pattern,
         client_id=wanted.client_id or controlled.members.new_client_id(),
         instance_id=wanted.instance_id,
         protocol=wanted.protocol or (await controlled.emulator.group(wanted.group).now()).kind,
         assignor=wanted.assignor,
+        remote_assignor=wanted.remote_assignor,
         session_timeout_ms=wanted.session_timeout_ms,
         heartbeat_interval_ms=wanted.heartbeat_interval_ms,
         max_poll_interval_ms=wanted.max_poll_interval_ms,

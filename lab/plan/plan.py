@@ -36,7 +36,10 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     group: str = "lab"
     """The id of its group."""
     assignors: tuple[str, ...] = ("range", "cooperative-sticky")
-    """The assignors that it supports, in the order of preference."""
+    """The assignors that it supports in the classic protocol, in the order of preference."""
+    group_remote_assignor: str = ""
+    """Kafka's `group.remote.assignor`: `uniform` or `range`, for a member of the consumer protocol; without it the
+    coordinator decides."""
     instance_id: str | None = None
     """Kafka's `group.instance.id`: with it the member is static."""
     protocol: str = "classic"

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
+from regroup.coordinator.consumer.targets import ASSIGNORS
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
@@ -111,6 +112,8 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield from _raised_by(fault, parse_fault, fault)
     for assignor in planned.assignors:
         yield from _raised_by(assignor, assignor_named, assignor)
+    if planned.group_remote_assignor:
+        yield from _remote_assignor_problems(name, planned)
     if planned.protocol not in PROTOCOLS:
         yield PlanProblem("protocol", f"unknown protocol: {planned.protocol!r}; write {' or '.join(PROTOCOLS)}")
     else:
@@ -133,6 +136,16 @@ def _pattern_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
         text = f"{name} has the protocol {planned.protocol}, and a pattern needs protocol: {CONSUMER}"
         yield PlanProblem(planned.pattern, text)
     yield from _raised_by(planned.pattern, compile_pattern, planned.pattern)
+
+
+def _remote_assignor_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
+    assignor = planned.group_remote_assignor
+    if planned.protocol != CONSUMER:
+        text = f"{name} has the protocol {planned.protocol}, and a group remote assignor needs protocol: {CONSUMER}"
+        yield PlanProblem("group remote assignor", text)
+    elif assignor not in ASSIGNORS:
+        text = f"the coordinator has no assignor {assignor!r}; it has {' and '.join(ASSIGNORS)}"
+        yield PlanProblem("group remote assignor", text)
 
 
 def _fault_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
@@ -176,6 +189,7 @@ def consumer_settings(name: str, planned: MemberPlan) -> ConsumerSettings:
         client_id=name,
         group_instance_id=planned.instance_id,
         partition_assignment_strategy=planned.assignors,
+        group_remote_assignor=planned.group_remote_assignor or None,
         session_timeout_ms=planned.session_timeout_ms,
         heartbeat_interval_ms=planned.heartbeat_interval_ms,
         max_poll_interval_ms=planned.max_poll_interval_ms,

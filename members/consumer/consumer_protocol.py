@@ -70,10 +70,11 @@ class ConsumerProtocolMachine:
         instance_id: str | None = None,
         *,
         pattern: str = "",
+        assignor: str | None = None,
     ) -> None:
         self._group_id, self._member_id, self._instance_id = group_id, member_id, instance_id
         self._topics, self._rebalance_timeout_ms = sorted(topics), rebalance_timeout_ms
-        self._pattern = pattern
+        self._pattern, self._assignor = pattern, assignor
         self._epoch = JOIN_EPOCH
         self._owned: frozenset[TopicPartition] = frozenset()
         self._assigned: frozenset[TopicPartition] | None = None
@@ -123,6 +124,7 @@ class ConsumerProtocolMachine:
                 rebalance_timeout_ms=self._rebalance_timeout_ms,
                 subscribed_topic_names=list(self._topics),
                 subscribed_topic_regex=self._pattern or None,
+                server_assignor=self._assignor,
             )
         if self._says_owned:
             request = replace(request, topic_partitions=self._owned_by_id())

@@ -32,6 +32,8 @@ class ConsumerSettings:
     """Kafka's `group.instance.id`. It makes the member static (KIP-345): it keeps its assignment across a restart."""
     client_rack: str | None = None
     partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
+    group_remote_assignor: str | None = None
+    """Kafka's `group.remote.assignor`: the assignor of the coordinator that the member votes for (KIP-848)."""
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000

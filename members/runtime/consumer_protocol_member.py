@@ -102,6 +102,7 @@ class ConsumerProtocolMember:
             settings.max_poll_interval_ms,
             settings.group_instance_id,
             pattern=self._pattern,
+            assignor=settings.group_remote_assignor,
         )
         return ConsumerProtocolProcess(self._parts, settings, consumer)
 

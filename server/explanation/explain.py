@@ -14,6 +14,7 @@ from regroup.coordinator.consumer.migration import events as me
 from regroup.server.explanation import membership, migrations, offsets, rebalances, reconciliations
 from regroup.server.explanation.further_events import CLAUSES, explain_further_event
 from regroup.server.explanation.history import GroupHappening, KnownHistory
+from regroup.server.explanation.refused_joins import HOW_TO_SEE_REFUSALS, explain_refused_joins
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
 from regroup.server.explanation.stays import explain_earlier_stays, explain_rejoins, names_in, stays_of
 
@@ -95,16 +96,22 @@ def _explain(history: KnownHistory, index: int) -> Explanation:
 
 
 def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
-    """The last thing that happened to a member in its latest stay, its earlier stays, and which of its requests were
-    refused afterwards.
+    """The last thing that happened to a member in its latest stay, its earlier stays, which of its requests were
+    refused afterwards, and which joins were refused after which it did not become a member.
 
     `name` is a member id, an instance id or a client id; a client has a new member id in each stay. Raises
     CannotExplain.
     """
     member_ids = history.member_ids_of(name)
+    not_joined = list(
+        explain_refused_joins(history, lambda each: name == each.client_id or name in each.members, member_ids)
+    )
     if not member_ids:
+        if not_joined:
+            return not_joined
+        hint = "" if history.has_recording else f": {HOW_TO_SEE_REFUSALS}"
         raise CannotExplain(
-            f"no member of group {history.group_id!r} is called {name!r} in this history{history.beginning}"
+            f"no member of group {history.group_id!r} is called {name!r} in this history{history.beginning}{hint}"
         )
     *earlier, latest = stays_of(history, member_ids)
     for index in range(len(history.happenings) - 1, -1, -1):
@@ -115,18 +122,21 @@ def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
             if not refused and not history.has_recording:
                 refused = [reason(f"whether requests of it were refused after that is {NOT_RECORDED}")]
             rejoins, before = explain_rejoins(history, latest, happening), explain_earlier_stays(history, earlier, last)
-            return [last, *rejoins, *before, *refused]
+            return [last, *rejoins, *before, *refused, *not_joined]
     raise CannotExplain(f"nothing happened to {name!r} in this history{history.beginning}")
 
 
 def explain_group(history: KnownHistory) -> list[Explanation]:
-    """Explain the last rebalance of the group, or its last reconciliation: why it started, how it ended, and who leads.
-    Raises CannotExplain if there was none."""
+    """Explain the last rebalance of the group, or its last reconciliation: why it started, how it ended, and who leads;
+    and which joins were refused since it started. Raises CannotExplain if there was none of these."""
     end = len(history.happenings)
     last = history.last_before(end, e.RebalanceStarted, *reconciliations.STARTS)
     if last is not None and isinstance(history.happenings[last].event, reconciliations.STARTS):
-        return reconciliations.explain_whole_reconciliation(history, last)
-    explanations = rebalances.explain_whole_rebalance(history)
+        explanations = reconciliations.explain_whole_reconciliation(history, last)
+    else:
+        explanations = rebalances.explain_whole_rebalance(history)
+    since_ms = 0 if last is None else history.happenings[last].at_ms
+    explanations = [*explanations, *explain_refused_joins(history, lambda each: each.at_ms >= since_ms)]
     if not explanations:
         raise CannotExplain(f"group {history.group_id!r} has no rebalance in this history{history.beginning}")
     return explanations

@@ -12,7 +12,7 @@ from regroup.server.explanation.causes import cause_of
 from regroup.server.explanation.consumer_history import group_after, partitions_text
 from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.membership import explain_leave, explain_removal
-from regroup.server.explanation.sentences import Explanation, listed, reason, time_text
+from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, listed, reason, time_text
 
 
 def explain_upgrade(history: KnownHistory, happening: GroupHappening, event: me.GroupUpgraded) -> Explanation:
@@ -31,12 +31,18 @@ def explain_upgrade(history: KnownHistory, happening: GroupHappening, event: me.
 
 def explain_refused_upgrade(history: KnownHistory, happening: GroupHappening, event: me.UpgradeRefused) -> Explanation:
     """Explain why members of a classic group had to join again although the group did not change its protocol."""
+    exchange = history.exchange_of(happening)
+    notes = [f"the reason in the event is: {event.reason}"] if event.reason else []
+    if exchange is None:
+        notes.append(f"with which error the joining member was refused is {NOT_RECORDED}")
+    else:
+        notes.append(f"the joining member was refused with {exchange.answer}: {exchange.error_message.rstrip('.')}")
     return Explanation(
         sentence=f"the group stayed a classic one at {time_text(happening.at_ms)}, and its waiting JoinGroups and "
         "SyncGroups were refused with REBALANCE_IN_PROGRESS",
         position=happening.position,
         because=(cause_of(history, happening),),
-        notes=(f"the reason in the event is: {event.reason}",) if event.reason else (),
+        notes=tuple(notes),
     )
 
 

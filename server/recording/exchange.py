@@ -151,6 +151,11 @@ class RecordedExchange:
             return NOT_KEPT
         return NO_ANSWER if self.answered_at_ms is None else ErrorCode.NONE.name
 
+    @property
+    def error_message(self) -> str:
+        """What the response says about its error beside the code; empty for APIs whose responses have no such text."""
+        return getattr(self.response, "error_message", None) or ""
+
     @cached_property
     def _facts(self) -> RequestFacts | None:
         if self.request is None:

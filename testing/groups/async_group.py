@@ -79,7 +79,7 @@ class AsyncGroup:
             last.append(record)
         events = [event_of(record) for record in last]
         exchanges = await self._emulator.recorded_exchanges(ExchangeFilter(group=self.name))
-        return story_table(events, exchanges, self._emulator.started_at_ms)
+        return story_table(events, exchanges, self._emulator.started_at_ms, self._view().members)
 
     # Wait
 

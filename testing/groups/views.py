@@ -44,6 +44,9 @@ class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
     is_leader: bool
     awaiting: AwaitedResponse | None = None
     """`join` or `sync` while the response to the member's JoinGroup or SyncGroup is held."""
+    group_protocol: GroupKind = GroupKind.CLASSIC
+    """The protocol that the member speaks (Kafka's `group.protocol`); in a group of the consumer protocol that migrates
+    it may be either."""
     epoch: int | None = None
     """The member epoch in a group of the consumer protocol, -2 for a static member that is away; None in others."""
     reconciliation: ReconciliationState | None = None
@@ -192,6 +195,7 @@ def _consumer_of(group: ConsumerGroup, member: ConsumerMember, names: Mapping[st
         subscription=frozenset(group.topics_of(profile)),
         partitions=_named(member.assigned, names),
         is_leader=False,
+        group_protocol=GroupKind.CLASSIC if member.is_classic else GroupKind.CONSUMER,
         epoch=member.epoch,
         reconciliation=member.state,
         revoking=_named(member.pending_revocation, names),

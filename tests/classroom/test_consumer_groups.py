@@ -153,6 +153,12 @@ def test_the_story_of_a_reconciliation(moved: GroupTimeline) -> None:
     assert "c-m1 要在 60 s 内交出 foo 3-5；它仍在 epoch 2，保留 foo 0-2。" in chinese
 
 
+def test_a_member_that_leaves_by_a_heartbeat_is_said_to_do_so(moved: GroupTimeline) -> None:
+    story = {language: "\n".join(line.text for line in story_lines(moved, language=language)) for language in Language}
+    assert "left: it sent ConsumerGroupHeartbeat with member epoch -1." in story[Language.ENGLISH]
+    assert "它发送了 member epoch 为 -1 的 ConsumerGroupHeartbeat" in story[Language.CHINESE]
+
+
 def test_what_holds_members_up_and_the_deadline_of_a_revocation(moved: GroupTimeline) -> None:
     held = [(each.member_id, AWAITED_NAMES[each.response]) for each in moved.held_requests]
     assert held == [("m2", "UNRELEASED_PARTITIONS"), ("m1", "UNREVOKED_PARTITIONS")]

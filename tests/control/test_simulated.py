@@ -173,6 +173,44 @@ def test_a_member_of_the_consumer_protocol_is_paused_and_leaves_and_a_second_one
     until(lambda: len(control.look("/group", group="billing")["members"]) == 1)
 
 
+def test_a_group_that_migrates_says_which_protocol_each_member_speaks(control: Control) -> None:
+    add(control, "anna")
+    [member] = control.look("/group", group="billing")["members"]
+    assert member["group_protocol"] == "classic"
+    add(control, "ben", protocol="consumer")
+    group = control.look("/group", group="billing")
+    assert group["kind"] == "consumer"
+    assert {each["client_id"]: each["group_protocol"] for each in group["members"]} == {
+        "anna": "classic",
+        "ben": "consumer",
+    }
+
+
+def test_a_member_of_the_consumer_protocol_subscribes_by_a_pattern_and_votes_for_an_assignor(control: Control) -> None:
+    new = {"group": "billing", "client_id": "anna", "protocol": "consumer", "pattern": "ord.*"}
+    added = control.act("/simulated-member/add", **new, remote_assignor="range")
+    assert (added["pattern"], added["topics"], added["remote_assignor"]) == ("ord.*", [], "range")
+    until(lambda: len(shown(control, "anna")["partitions"]) == 2)
+    group = control.look("/group", group="billing")
+    assert (group["protocol"], group["members"][0]["subscription"]) == ("range", ["orders"])
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        ({}, "either to topics or to a pattern"),
+        ({"topics": ["orders"], "pattern": "o", "protocol": "consumer"}, "either to topics or to a pattern"),
+        ({"pattern": "o"}, "a pattern speaks the consumer protocol"),
+        ({"pattern": "(", "protocol": "consumer"}, "missing )"),
+        ({"topics": ["orders"], "remote_assignor": "range"}, "a remote assignor is for the consumer protocol"),
+    ],
+)
+def test_a_subscription_that_no_member_can_have_is_refused(plan: Any, says: str, control: Control) -> None:
+    refused = control.post("/simulated-member/add", group="billing", client_id="anna", **plan)
+    assert (refused.status, says in str(refused.body)) == (422, True)
+    assert control.look("/simulated-members") == []
+
+
 def test_members_follow_a_broker_that_stops_and_brokers_that_are_killed(control: Control) -> None:
     add(control, "anna", "ben", session_timeout_ms=30_000)
     control.act("/broker/stop", broker=control.look("/coordinator", group="billing")["broker"])

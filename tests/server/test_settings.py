@@ -3,8 +3,9 @@
 import pytest
 
 from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting, UnknownSetting
+from regroup.server.absent_settings import absent_setting_message
 from regroup.server.cluster.topic_configs import TOPIC_CONFIGS, check_topic_config
-from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, describe_settings
+from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, describe_settings, settings_from_texts
 
 
 def test_settings_are_read_from_text() -> None:
@@ -22,6 +23,32 @@ def test_every_setting_has_its_kafka_name_and_is_read_back_from_its_text() -> No
 def test_an_unknown_name_is_refused_with_the_most_similar_one() -> None:
     with pytest.raises(UnknownSetting, match=r"num\.partition: did you mean num\.partitions\?"):
         BrokerSettings.from_texts({"num.partition": "3"})
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("group.consumer.assignors", "the assignors uniform and range in this order"),
+        ("group.coordinator.rebalance.protocols", "classic and consumer are served"),
+        ("consumer.assignor.offload.enable", "a target is computed within the heartbeat"),
+        ("group.share.session.timeout.ms", "there are no share groups"),
+        ("group.streams.num.standby.replicas", "there are no streams groups"),
+        ("group.coordinator.threads", "the coordinator has one thread"),
+    ],
+)
+def test_a_setting_of_kafka_that_is_absent_here_is_refused_with_what_is_done_instead(name: str, says: str) -> None:
+    with pytest.raises(UnknownSetting, match=rf"does not have Kafka's setting {name}: .*{says}.*\. Leave it out\.$"):
+        settings_from_texts({name: "1"})
+
+
+def test_an_unknown_setting_of_a_server_is_refused_with_the_most_similar_one() -> None:
+    with pytest.raises(UnknownSetting, match=r"group\.max\.sizes: did you mean group\.max\.size\?"):
+        settings_from_texts({"group.max.sizes": "1"})
+
+
+def test_no_setting_is_both_present_and_absent() -> None:
+    present = {*CoordinatorSettings.names(), *BrokerSettings.names()}
+    assert not [name for name in present if absent_setting_message(name)]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +78,14 @@ def test_settings_are_described_with_kafkas_types() -> None:
     assert kinds["group.max.size"] == kinds["num.partitions"] == INT == 3
     assert kinds["offsets.retention.check.interval.ms"] == kinds["log.retention.bytes"] == LONG == 5
     assert kinds["auto.create.topics.enable"] == BOOL == 1
+
+
+def test_an_internal_setting_is_described_only_if_it_was_set() -> None:
+    name = "group.consumer.regex.refresh.interval.ms"
+    assert name not in {each.name for each in describe_settings(CoordinatorSettings())}
+    set_by_hand, _ = settings_from_texts({name: "10000"})
+    [row] = [each for each in describe_settings(set_by_hand) if each.name == name]
+    assert (row.text, row.default, row.type_id) == ("10000", "600000", INT)
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIGS)

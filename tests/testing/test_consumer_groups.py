@@ -4,12 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupTopicPartitions,
 )
-from regroup.testing import ActRefused, ConsumerGroupState, Emulator, GroupKind, GroupState, ReconciliationState
+from regroup.testing import (
+    ActRefused,
+    ConsumerGroupState,
+    Emulator,
+    GroupKind,
+    GroupState,
+    ReconciliationState,
+    WaitTimeout,
+)
 
 ORDERS = frozenset(("orders", index) for index in range(4))
 
@@ -103,6 +112,26 @@ def test_the_story_of_a_group_names_epochs_and_the_states_of_members(kafka: Emul
     heartbeat = "ConsumerGroupHeartbeat of first"
     assert any(f"member-reconciled first-id, unrevoked-partitions, epoch 2 {heartbeat}" in line for line in lines)
     assert any("target-assigned uniform, group epoch 3" in line for line in lines)
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_the_story_of_a_group_names_members_whose_ids_say_nothing(record: bool) -> None:
+    with Emulator(topics={"orders": 2}, record=record) as kafka:
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="billing", member_id="1f2e3d4c-0000-4000-8000-000000000001", member_epoch=0,
+            rebalance_timeout_ms=60_000, subscribed_topic_names=["orders"], topic_partitions=[],
+        )  # fmt: skip
+        payments = kafka.connect("payments", group="billing")
+        payments.send(joining, 1)
+        other_id = "1f2e3d4c-0000-4000-8000-000000000002"
+        kafka.connect("c", group="billing").send(replace(joining, member_id=other_id, instance_id="static"), 1)
+        with pytest.raises(WaitTimeout) as caught:
+            kafka.group("billing").wait_until_stable(members=3, timeout_s=0.01)
+        assert "member-subscribed       payments (1f2e3d4c…)" in str(caught.value)
+        assert "member-subscribed       static (1f2e3d4c…)" in str(caught.value)
+        payments.send(replace(joining, member_epoch=-1, subscribed_topic_names=None, topic_partitions=None), 1)
+        has_name = "member-left             payments (1f2e3d4c…)" in kafka.group("billing").story()
+        assert has_name == record, "without its requests a former member has no name"
 
 
 def test_the_broker_asks_members_for_short_heartbeat_intervals_and_allows_any_session_timeout() -> None:

@@ -65,7 +65,7 @@ def test_every_refused_lost_or_late_request_of_a_member_is_in_an_incident(what: 
         each
         for each in history.exchanges
         if (each.is_refused or each.fate not in (ExchangeFate.ANSWERED, ExchangeFate.UNANSWERED))
-        and each.api not in ("FindCoordinator", "DescribeGroups")
+        and each.api not in ("FindCoordinator", "DescribeGroups", "DeleteGroups")
     ]
     found = incidents_of(history)
     assert sum(each.count for each in found if each.kind is not IncidentKind.AGAIN) == sum(each.count for each in wrong)

@@ -73,7 +73,11 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
         ),
         (
             ["--group-protocol", "consumer", "--assignor", "range"],
-            "--assignor is for the classic protocol; in the consumer protocol the coordinator assigns",
+            "--assignor is for the classic protocol; --remote-assignor names one of the coordinator's",
+        ),
+        (
+            ["--remote-assignor", "range"],
+            "--remote-assignor is for the consumer protocol: add --group-protocol consumer",
         ),
         (
             ["--group-protocol", "consumer", "--session-timeout", "6s"],
@@ -252,12 +256,48 @@ async def test_a_cluster_of_regroup_is_known_by_its_cluster_id() -> None:
         assert cluster.state.cluster_id.startswith("regroup-")
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_static_member_that_is_closed_stays(protocol: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = await shown_until(r"member 1 was assigned", capsys, "--group-protocol", protocol, "--static")
+    assert shown.rstrip().endswith("closed its consumer; it is static, and stays a member until its session ends")
+    assert "left" not in shown
+
+
+async def test_a_static_member_whose_former_process_still_has_its_id_does_not_leave(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    restart = ("--group-protocol", "consumer", "--static", "--fault", "1:restart:10ms@after-assigned")
+    shown = await shown_until("answered UNRELEASED_INSTANCE_ID", capsys, *restart)
+    after = shown.partition("starts again as a new process")[2]
+    assert "closed its consumer before it had joined" in after
+    assert "left" not in after
+    assert "revoked" not in after
+
+
+async def shown_until(text: str, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a member in a group of its own shows, which is asked to stop once it has shown `text`."""
+    async with await BrokerCluster.start(options=ClusterOptions()) as emulator:
+        await emulator.ensure_topic("orders", 4)
+        host, port = emulator.address
+        stop, shown = asyncio.Event(), ""
+        plan = plan_fleet(parsed("--bootstrap", f"{host}:{port}", "--count", "1", *words))
+        members = asyncio.create_task(run_members(plan, stop))
+        async with asyncio.timeout(30):
+            while text not in shown:
+                await asyncio.sleep(0.01)
+                shown += capsys.readouterr().out
+        stop.set()
+        await members
+        return shown + capsys.readouterr().out
+
+
 async def test_members_of_the_consumer_protocol_join_and_leave(capsys: pytest.CaptureFixture[str]) -> None:
     emulator = await BrokerCluster.start(options=ClusterOptions())
     await emulator.ensure_topic("orders", 4)
     host, port = emulator.address
     stop, shown = asyncio.Event(), ""
     words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--group-protocol", "consumer", "--static"]
+    words += ["--remote-assignor", "range"]
     members = asyncio.create_task(run_members(plan_fleet(parsed(*words)), stop))
     async with asyncio.timeout(30):
         while not all(f"member {number} joined generation" in shown for number in (1, 2)):
@@ -268,6 +308,7 @@ async def test_members_of_the_consumer_protocol_join_and_leave(capsys: pytest.Ca
         assert await members == 0
     assert group.consumer is not None
     assert sorted(group.consumer.static_members) == ["payments-1", "payments-2"]
+    assert {each.profile.server_assignor for each in group.consumer.members.values()} == {"range"}
     after = emulator.coordinator_of("payments").group("payments")
     assert after.consumer is not None
     assert {member.epoch for member in after.consumer.members.values()} == {-2}, "they are expected to return"

@@ -112,6 +112,17 @@ def test_the_act_of_a_test_is_shown_as_the_cause(cause: Cause, expected: str) ->
 EVIL = "\x1b[31mred\x1b]0;pwned\x07\nx\x9b2J\u202e"
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("ConsumerGroupHeartbeat", "it sent ConsumerGroupHeartbeat with member epoch -1"),
+        ("the consumer is being closed", "the consumer is being closed"),
+    ],
+)
+def test_a_member_that_left_says_how(reason: str, shown: str) -> None:
+    assert line(e.MemberLeft(at_ms=NOON_MS, member_id="m1", reason=reason)).endswith(f"member m1  because {shown}")
+
+
 def test_control_characters_of_clients_are_escaped() -> None:
     joined = e.MemberJoined(
         at_ms=NOON_MS, member_id=EVIL, protocol_type=EVIL, reason=EVIL,

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.cli.store.times import parse_moment
 from regroup.protocol.errors import ErrorCode
@@ -221,3 +222,25 @@ def test_a_time_of_day_means_the_last_recorded_day(text: str, of_day_ms: int) ->
 def test_another_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid time"):
         parse_moment(text)
+
+
+def test_a_refused_join_is_in_the_exchanges_the_story_and_the_reasons(tmp_path: Path, run_command: RunCommand) -> None:
+    path = tmp_path / "groups.db"
+    settings = {"group.consumer.migration.policy": "disabled"}
+    with Emulator(topics={"orders": 2}, store=path, settings=settings) as kafka:
+        stable_pair(kafka)
+        joining = ConsumerGroupHeartbeatRequest(
+            group_id="billing", member_id="m", member_epoch=0, rebalance_timeout_ms=60_000,
+            subscribed_topic_names=["orders"], topic_partitions=[],
+        )  # fmt: skip
+        kafka.connect("third", group="billing").send(joining, 1)
+        kafka.connect("fourth", group="other").send(replace(joining, group_id="other", server_assignor="mine"), 1)
+    said = "Cannot upgrade classic group billing to consumer group because online upgrade is disabled"
+    assert run_command("exchanges", path, "--client", "third").out.rstrip().endswith(said)
+    story = " ".join(run_command("story", path, "--group", "billing").out.split())
+    assert f"third's ConsumerGroupHeartbeat was refused with GROUP_ID_NOT_FOUND: {said}." in story
+    why = " ".join(run_command("why", path, "--group", "billing", "--member", "third").out.split())
+    assert why.startswith("Client third did not join: ")
+    assert why.endswith(f"{said}.")
+    assert "Client fourth did not join: " in run_command("why", path, "--group", "other").out
+    assert "unknown group 'third'" in run_command("why", path, "--group", "third").err

@@ -2,6 +2,8 @@
 
 import pytest
 
+from regroup.coordinator.consumer.events import TargetAssigned
+from regroup.coordinator.serialization import decode_event
 from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.simulation.run import RunOutcome, play
@@ -266,3 +268,39 @@ def owned_by(request: Message) -> int | None:
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     owned = request.topic_partitions
     return None if owned is None else sum(len(each.partitions) for each in owned)
+
+
+RANGE = """\
+scenario: Members that vote for an assignor of the coordinator
+topics: {orders: 2, payments: 2}
+members:
+  anna: {protocol: PROTOCOL, topics: [orders, payments]VOTE}
+  ben: {protocol: PROTOCOL, topics: [orders, payments]VOTE}
+steps:
+  - at 0s: [anna joins, ben joins]
+faults end at: 30s
+"""
+
+
+@pytest.mark.parametrize(("vote", "assignor"), [(", group remote assignor: range", "range"), ("", "uniform")])
+def test_the_coordinator_assigns_as_its_members_vote(vote: str, assignor: str) -> None:
+    outcome = play(read_plan(RANGE.replace("PROTOCOL", "consumer").replace("VOTE", vote)))
+    assert not outcome.verdict.violations
+    targets = [decode_event(each) for each in outcome.records if each.type == "target-assigned"]
+    assert {each.assignor for each in targets if isinstance(each, TargetAssigned)} == {assignor}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "vote", "says"),
+    [
+        ("consumer", "sticky", "line 4 .* the coordinator has no assignor 'sticky'; it has uniform and range"),
+        (
+            "classic",
+            "range",
+            "line 4 .* anna has the protocol classic, and a group remote assignor needs protocol: con",
+        ),
+    ],
+)
+def test_a_vote_that_cannot_count_is_refused(protocol: str, vote: str, says: str) -> None:
+    with pytest.raises(InvalidScenario, match=says):
+        read_plan(RANGE.replace("PROTOCOL", protocol).replace("VOTE", f", group remote assignor: {vote}"))

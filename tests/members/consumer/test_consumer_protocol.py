@@ -54,6 +54,15 @@ def test_the_first_heartbeat_says_everything_and_later_ones_only_what_has_change
     assert machine.state is MemberState.STABLE
 
 
+def test_a_member_votes_for_an_assignor_when_it_says_everything() -> None:
+    machine = ConsumerProtocolMachine("g", "a", ["orders"], 300_000, assignor="range")
+    assert machine.heartbeat().server_assignor == "range"
+    machine.on_response(answer(1, is_changed=False))
+    assert machine.heartbeat().server_assignor is None
+    machine.repeat_everything()
+    assert machine.heartbeat().server_assignor == "range"
+
+
 def test_a_smaller_assignment_is_given_up_first_and_reported(machine: ConsumerProtocolMachine) -> None:
     machine.on_response(answer(2, 0, 1))
     machine.reconcile()

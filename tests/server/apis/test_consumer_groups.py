@@ -7,7 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
+from regroup.coordinator.consumer.regexes import last_search_ms
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID
@@ -295,6 +297,25 @@ async def test_one_search_runs_for_a_group_at_a_time(group: Harness) -> None:
     await wait_until(lambda: group.cluster.coordinator_of("g").group("g").consumer.resolved_regexes)  # type: ignore[union-attr]
     records = [record async for record in group.cluster.store.read(group="g")]
     assert [record.type for record in records].count("regexes-resolved") <= 1
+
+
+@behaviour("cg.regex.refreshed-every-ten-minutes")
+async def test_patterns_are_resolved_again_after_the_interval_that_was_set() -> None:
+    settings = replace(SETTINGS, group_consumer_regex_refresh_interval_ms=20_000)
+    now_s = 0.0
+    async with running(monotonic_s=lambda: now_s, settings=settings) as group:
+
+        def resolved_at_ms() -> int | None:
+            return last_search_ms(group.cluster.coordinator_of("g").group("g"))
+
+        await group.join("m1", subscribed_topic_names=None, subscribed_topic_regex="fo.")
+        await wait_until(lambda: resolved_at_ms() == NOW_MS)
+        now_s = 20.0
+        await group.beat("m1", 1)
+        assert resolved_at_ms() == NOW_MS
+        now_s = 20.001
+        await group.beat("m1", 2)
+        await wait_until(lambda: resolved_at_ms() == NOW_MS + 20_001)
 
 
 # Brokers
