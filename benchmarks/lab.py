@@ -1,11 +1,13 @@
 """How quick the laboratory is: rebalances a second, simulated seconds a second, and seeds a minute on all cores.
 
     python benchmarks/lab.py            # three minutes
+    python benchmarks/lab.py --quiet    # four minutes: how much of a run is heartbeats that change nothing
 
 CPU time of this process, so that other work on the machine counts as little as it can; each figure is the median of
 five runs. "With" is with the checker of all invariants, "without" is without it.
 """
 
+import argparse
 import gc
 import sys
 import time
@@ -17,16 +19,21 @@ from os import cpu_count
 from statistics import median
 from types import FrameType
 
+from harness.lab_quiet import TABLE_HEAD, quiet_shares, table_row
+
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import Joins, RequestsRebalance
+from regroup.lab.plan.steps import Crashes, Joins, RequestsRebalance
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import RunOutcome, play
+from regroup.members.runtime.workload import Workload
 
 RUNS = 5
 REBALANCE_INTERVAL_MS = 4_000
 """Milliseconds from one rebalance to the next: long enough for every member to send a heartbeat and to rejoin."""
 SEEDS = 40
+QUIET_SEEDS = range(7_000_000, 7_000_060)
+HOUR_MS = 3_600_000
 
 
 def rebalancing_plan(members: int, rebalances: int) -> SimulationPlan:
@@ -132,8 +139,45 @@ def print_cores() -> None:
         print(f"  {jobs} process(es): {rate:,.0f} seeds a minute, {ratio:.2f} times as many as one process")
 
 
+def quiet_hour(protocol: str = "classic", records_per_s: float = 0) -> SimulationPlan:
+    """The plan of an hour in which nothing happens but that one of three members crashes after thirty minutes."""
+    names = ("anna", "ben", "carla")
+    joins = [PlannedStep(StepTrigger(), Joins(name)) for name in names]
+    return SimulationPlan(
+        members={name: MemberPlan(protocol=protocol) for name in names},
+        workload=Workload(records_per_s=records_per_s),
+        steps=(*joins, PlannedStep(StepTrigger(delay_ms=HOUR_MS // 2), Crashes("ben"))),
+        faults_end_ms=HOUR_MS,
+    )
+
+
+def print_quiet() -> None:
+    """Print how much of a run with the checker is quiet, by calls of Python functions and by CPU time."""
+    plans = {
+        "3 members rebalance": [rebalancing_plan(3, 60)],
+        "30 members rebalance": [rebalancing_plan(30, 10)],
+        "300 members rebalance": [rebalancing_plan(300, 3)],
+        f"{len(QUIET_SEEDS)} seeds": [draw_plan(seed) for seed in QUIET_SEEDS],
+        "  those without records": [plan for plan in map(draw_plan, QUIET_SEEDS) if not plan.workload.records_per_s],
+        "an hour, classic": [quiet_hour()],
+        "an hour, consumer protocol": [quiet_hour("consumer")],
+        "an hour with a record a second": [quiet_hour(records_per_s=1)],
+    }
+    play(draw_plan(QUIET_SEEDS[0]))
+    for unit, counts_calls in (("calls of Python functions", True), ("CPU time", False)):
+        print(f"\n{unit}\n{TABLE_HEAD}")
+        for name, each in plans.items():
+            first, *others = [quiet_shares(plan, counts_calls=counts_calls) for plan in each]
+            print(table_row(name, sum(others, first)))
+
+
 if __name__ == "__main__":
-    print_rebalances()
-    print_calls()
-    print_seeds()
-    print_cores()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quiet", action="store_true", help="how much of a run is heartbeats that change nothing")
+    if parser.parse_args().quiet:
+        print_quiet()
+    else:
+        print_rebalances()
+        print_calls()
+        print_seeds()
+        print_cores()

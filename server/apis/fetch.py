@@ -120,11 +120,10 @@ class PendingFetch:
                 yield 1
 
     def _await(self, topic: FetchTopic, wanted: FetchPartition, result: _PartitionResult) -> None:
-        """Call `_on_growth` from now on whenever the partition's log changes, and once now, because the log may have
-        grown or have an error since it was read."""
-        try:
-            log = self._find_log(topic, wanted.partition)
-        except RequestError:
+        """Count the partition's bytes, also those by which its log has grown since it was read, and call `_on_growth`
+        from now on whenever the log changes. End the wait if the partition has an error by now."""
+        log = self._log_if_readable(topic, wanted)
+        if log is None:
             self._end_wait()
             return
         awaited = _AwaitedPartition(
@@ -138,23 +137,28 @@ class PendingFetch:
         self._counted_bytes += awaited.counted_bytes
         self._awaited.append(awaited)
         log.add_listener(awaited.on_growth)
-        self._on_growth(awaited)
+        self._count(awaited)
 
     def _on_growth(self, awaited: _AwaitedPartition) -> None:
         """Called when a partition's log has changed. End the wait if the fetch has enough bytes now, or if the
         partition has an error, such as another leader epoch or a deleted topic."""
-        wanted = awaited.wanted
-        try:
-            log = self._find_log(awaited.topic, wanted.partition, wanted.current_leader_epoch)
-        except RequestError:
+        if self._log_if_readable(awaited.topic, awaited.wanted) is None:
             self._end_wait()
-            return
-        if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
-            self._end_wait()
-            return
+        else:
+            self._count(awaited)
+
+    def _count(self, awaited: _AwaitedPartition) -> None:
         self._counted_bytes += awaited.count(read_committed=self._read_committed)
         if self._counted_bytes >= self._request.min_bytes:
             self._end_wait()
+
+    def _log_if_readable(self, topic: FetchTopic, wanted: FetchPartition) -> PartitionLog | None:
+        """The log of a partition; None if a read of the partition would be answered with an error."""
+        try:
+            log = self._find_log(topic, wanted)
+        except RequestError:
+            return None
+        return log if log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset else None
 
     def _end_wait(self) -> None:
         """Stop waiting, read all partitions once more, and respond with what there is, even if it is less than
@@ -171,8 +175,9 @@ class PendingFetch:
             awaited.log.remove_listener(awaited.on_growth)
         self._awaited.clear()
 
-    def _find_log(self, topic: FetchTopic, index: int, known_epoch: int = -1) -> PartitionLog:
-        return self._finder.find_log(self._finder.find_topic(topic.topic, topic.topic_id), index, known_epoch)
+    def _find_log(self, topic: FetchTopic, wanted: FetchPartition) -> PartitionLog:
+        found = self._finder.find_topic(topic.topic, topic.topic_id)
+        return self._finder.find_log(found, wanted.partition, wanted.current_leader_epoch)
 
     def _is_enough(self, results: list[list[_PartitionResult]]) -> bool:
         """Whether the fetch can be answered now: it has `min_bytes`, a partition in error, or no partitions. Kafka does
@@ -222,7 +227,7 @@ class PendingFetch:
     def _read_partition(
         self, topic: FetchTopic, wanted: FetchPartition, remaining_bytes: int, *, is_first: bool
     ) -> _PartitionResult:
-        log = self._find_log(topic, wanted.partition, wanted.current_leader_epoch)
+        log = self._find_log(topic, wanted)
         response = PartitionData(
             partition_index=wanted.partition,
             high_watermark=log.high_watermark,

@@ -203,6 +203,8 @@ class PartitionLog:
         With `at_least_one` the first batch is returned even if it is larger.
         """
         found: list[bytes] = []
+        if offset >= before:  # as for most waiting fetches: nothing to search for
+            return found
         for position in range(bisect_left(self._batches, offset, key=_last_offset), len(self._batches)):
             batch = self._batches[position]
             max_bytes -= len(batch.data)

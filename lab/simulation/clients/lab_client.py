@@ -34,6 +34,8 @@ class LabClient:
     def __init__(self, transport: MemberTransport) -> None:
         self._transport = transport
         self._last_id = 0
+        self._coordinators: dict[tuple[int, str], NodeAddress] = {}
+        """By key type and key, the coordinators that have answered without an error that says to look again."""
 
     async def request(self, key: str, message: Message, *, key_type: int = GROUP_KEY) -> Any:
         """Send a request to the coordinator of a group or a transactional id, `key`, and try again for a while if it
@@ -46,11 +48,13 @@ class LabClient:
         for attempt in range(MAX_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(RETRY_INTERVAL_S)
-            address = await self._find_coordinator(key, key_type)
+            address = self._coordinators.get((key_type, key)) or await self._find_coordinator(key, key_type)
             if address is not None:
                 response = await self._send(RequestTarget.COORDINATOR, address, message)
                 if response is not None and first_code(response) not in RETRIED:
+                    self._coordinators[key_type, key] = address
                     break
+                self._coordinators.pop((key_type, key), None)
         return response
 
     async def send_once(self, key: str, message: Message) -> Any:

@@ -1,6 +1,6 @@
 """Reports requests and responses on the simulated network as milestones, and loses single ones when a step says so."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -16,6 +16,7 @@ _CORRELATION_ID: Final = Struct(">i")
 _SENDS: Final = "sends"
 _RECEIVES: Final = "receives the"
 _API_KEYS: Final = {api.name: key for key, api in APIS.items()}
+_API_NAMES: Final = {key: name for name, key in _API_KEYS.items()}
 
 
 class MessageInterceptor:
@@ -43,7 +44,7 @@ class MessageInterceptor:
         for offset in _frames(data):
             api_key, _, correlation_id = _REQUEST.unpack_from(data, offset)
             pending[correlation_id] = api_key
-            self._reach_milestone(f"{endpoint.host} {_SENDS} {APIS[api_key].name}")
+            self._reach_milestone(f"{endpoint.host} {_SENDS} {_API_NAMES[api_key]}")
 
     def on_received(self, endpoint: Endpoint, data: bytes) -> bool:
         """Report each response in bytes that arrive at a client as a milestone.
@@ -58,25 +59,25 @@ class MessageInterceptor:
                 api_key = pending.pop(_CORRELATION_ID.unpack_from(data, offset)[0], None)
             else:
                 api_key = _REQUEST.unpack_from(data, offset)[0]
-            packet = (client.host, api_key, endpoint.is_client)
-            if packet in self._to_lose:
+            if self._to_lose and (packet := (client.host, api_key, endpoint.is_client)) in self._to_lose:
                 self._to_lose.remove(packet)
                 endpoint.reset(f"the plan loses this {'response' if endpoint.is_client else 'request'}")
                 return True
             if endpoint.is_client and api_key is not None:
-                self._reach_milestone(f"{client.host} {_RECEIVES} {APIS[api_key].name} response")
+                self._reach_milestone(f"{client.host} {_RECEIVES} {_API_NAMES[api_key]} response")
         return False
 
 
-def _frames(data: bytes) -> Iterator[int]:
-    """Yield the offset of each frame's content.
+def _frames(data: bytes) -> Sequence[int]:
+    """The offset of each frame's content.
 
-    The bytes hold whole frames, since the programs in the lab write them so.
+    The bytes hold whole frames, since the programs in the lab write them so; mostly they hold one.
     """
-    offset = 0
+    offset, offsets = 0, []
     while offset + _LENGTH.size <= len(data):
-        yield offset + _LENGTH.size
+        offsets.append(offset + _LENGTH.size)
         offset += _LENGTH.size + _LENGTH.unpack_from(data, offset)[0]
+    return offsets
 
 
 def needs_interceptor(plan: SimulationPlan) -> bool:
