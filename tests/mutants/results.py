@@ -78,6 +78,7 @@ def format_survivors(mutants: list[Mutation], trials: Verdicts, judge: str) -> l
         if judge not in judged or is_killed(judged, judge):
             continue
         others = [f"{name}: {judged[name].verdict.by}" for name in JUDGES if is_killed(judged, name)]
+        others += [f"not judged by the {name}" for name in JUDGES if name not in judged]
         change = f"{' '.join(each.before.split())[:120]} -> {' '.join(each.after.split())[:120]}"
         lines += [
             f"{each.key} {each.path}:{each.line} {each.function} {each.kind}: {change}",
