@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator.consumer import checks, heartbeat, reconciliation, responses
 from regroup.coordinator.consumer import events as ce
-from regroup.coordinator.consumer.checks import HeartbeatRefusal
+from regroup.coordinator.consumer.checks import JOIN_EPOCH, HeartbeatRefusal
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.evolve_group import consumer_of, with_consumer, with_member
 from regroup.coordinator.consumer.leaving import bump_after_removal
@@ -187,3 +187,21 @@ def changed_assignment_is_not_sent() -> BugContext:
         return right(member, interval_ms, with_assignment=with_assignment and member.previous_epoch == 0)
 
     return patch_attribute(heartbeat, "heartbeat_response", wrong)
+
+
+@planted_bug
+def full_heartbeat_gets_no_assignment() -> BugContext:
+    """A member that names all it has, as after an error, gets its assignment only if that has changed."""
+    return patch_attribute(heartbeat, "is_full", lambda command: command.member_epoch == JOIN_EPOCH)
+
+
+@planted_bug
+def description_shows_no_target() -> BugContext:
+    """ConsumerGroupDescribe shows what members are assigned as their target."""
+    right = responses.described_member
+
+    def described_member(member: ConsumerMember, target: Any, topics: Any) -> Any:
+        described = right(member, target, topics)
+        return replace(described, target_assignment=described.assignment)
+
+    return patch_attribute(responses, "described_member", described_member)

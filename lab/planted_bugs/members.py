@@ -6,6 +6,7 @@ from regroup.assignors.interface import Assignments, Assignor, AssignorMember, C
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
 from regroup.members.consumer.heartbeats import Heartbeats
+from regroup.members.consumer.machine import ConsumerMachine
 from regroup.members.consumer.rebalance import ConsumerRebalance
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
@@ -94,3 +95,22 @@ def cooperative_leader_moves_partitions_at_once() -> BugContext:
 def removed_member_keeps_its_partitions() -> BugContext:
     """A member that learns that it is not in the group any more reads on until its next assignment."""
     return patch_attribute(ConsumerRebalance, "lose_all_partitions", lambda rebalance: None)
+
+
+@planted_bug
+def closed_member_stays() -> BugContext:
+    """A consumer that is closed sends no LeaveGroup: its member stays until its session expires."""
+    return patch_attribute(ConsumerMachine, "_leave", lambda machine, reason, leaves_group=None: None)
+
+
+@planted_bug
+def member_finds_no_first_offset() -> BugContext:
+    """A member never asks where a partition begins for which no offset is committed."""
+    right = Fetcher.send_fetches
+
+    def send_fetches(fetcher: Fetcher) -> None:
+        to_reset, fetcher._to_reset = fetcher._to_reset, type(fetcher._to_reset)()
+        right(fetcher)
+        fetcher._to_reset = to_reset
+
+    return patch_attribute(Fetcher, "send_fetches", send_fetches)

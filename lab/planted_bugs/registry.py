@@ -14,6 +14,7 @@ from regroup.lab.planted_bugs import (
     members,
     mixed_groups,
     phases,
+    responses,
     sessions,
     staying,
     syncing,
@@ -38,7 +39,7 @@ TRANSACTION_BUGS: Final = bugs_in(transactions)
 """The bugs of transactions, which members need that write records in them."""
 
 BUGS: Final = (
-    bugs_in(*(joining, phases, syncing, staying, sessions, durability, folding, members))
+    bugs_in(*(joining, phases, syncing, staying, sessions, responses, durability, folding, members))
     | TRANSACTION_BUGS
     | CONSUMER_PROTOCOL_BUGS
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import NO_WORKLOAD, NetworkPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     BecomesZombie,
+    GroupIsDescribed,
     Joins,
     Leaves,
     NewMemberFallsSilent,
@@ -135,12 +136,18 @@ def _steps_of_leaders(seed: int, first: str) -> list[PlannedStep]:
 
 
 def _sequences(seed: int, members: Sequence[str], brokers: int) -> list[PlannedStep]:
-    """Draw the sequences of some small plans: all members leave, or the coordinator dies at the end of a
-    transaction."""
+    """Draw the sequences of some small plans: all members leave, the coordinator dies at the end of a transaction, or
+    the group is described."""
     steps = list(departure_of(members, 30_000)) if seed % 10 == 8 else []
     if seed % 11 == 3:
         steps += draw_coordinator_death(Random(f"{seed}/small plan/coordinator death"), members[0], brokers)
-    return steps
+    return [*steps, *_descriptions(seed)]
+
+
+def _descriptions(seed: int) -> list[PlannedStep]:
+    """In every seventh plan an administrator describes the group four times."""
+    times_ms = (10_000, 40_000, 60_000, 90_000) if seed % 7 == 2 else ()
+    return [_after("", each, GroupIsDescribed("lab")) for each in times_ms]
 
 
 def draw_small_consumer_plan(seed: int) -> SimulationPlan:
@@ -181,6 +188,7 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
         steps += [_after("", 25_000, Joins(last)), _after("", 70_000, Leaves(last))]
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
+    steps += _descriptions(seed)
     return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
 
 

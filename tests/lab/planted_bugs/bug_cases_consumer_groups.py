@@ -10,6 +10,7 @@ from regroup.lab.checker.consumer import steps
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING
 from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
+from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
 from regroup.lab.checker.store import store_invariants as store
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.planted_bugs import consumer_group_offsets as offsets
@@ -91,6 +92,17 @@ found_by(groups.partition_is_released_unasked, i.only_its_owner_releases_a_parti
 found_by(groups.previous_epoch_is_fenced, i.a_heartbeat_gets_the_error_of_the_rules, LOST)
 found_by(groups.every_heartbeat_bumps_the_epoch, i.a_heartbeat_bumps_the_group_epoch_once)
 found_by(groups.changed_assignment_is_not_sent, i.a_response_says_what_is_stored)
+found_by(
+    groups.full_heartbeat_gets_no_assignment,
+    i.a_full_heartbeat_gets_its_assignment,
+    "at 20s: the response to anna's next ConsumerGroupHeartbeat is lost",
+)
+found_by(
+    groups.description_shows_no_target,
+    a_description_shows_the_stored_epochs,
+    "at 9s: an administrator describes group lab",
+    anna=ANNA + SLOW,
+)
 COMMIT, ZOMBIE = i.a_commit_gets_the_error_of_the_rules, "at 9s: anna becomes a zombie"
 BRIEF = ANNA + ", session timeout: 6s"
 found_by(offsets.any_epoch_commits, COMMIT, ZOMBIE, anna=BRIEF, workload=WORKLOAD)

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from regroup.coordinator import commands as c
 from regroup.coordinator.group import GroupState
-from regroup.lab.planted_bugs import joining, syncing
+from regroup.lab.planted_bugs import joining, responses, syncing
 from regroup.protocol.errors import ErrorCode as E
 from tests.coordinator.group_harness import GroupHarness
 from tests.coordinator.simulated_client import sync_all
@@ -143,3 +144,18 @@ def the_kafka_log_is_delayed() -> Any:
     harness.log_delays_appends = True
     sync_all(consumers)
     return harness.state
+
+
+@bug_case(responses.leave_response_names_no_member, expected=1, with_bug=0)
+def a_member_that_leaves_is_named() -> Any:
+    harness = GroupHarness()
+    [anna] = harness.reach_stable("anna")
+    response: Any = harness.remove_members(c.LeavingMember(anna.member_id)).response
+    return len(response.members)
+
+
+@bug_case(responses.description_leaves_a_member_out, expected=2, with_bug=1)
+def a_group_of_two_is_described() -> Any:
+    harness = GroupHarness()
+    harness.reach_stable("anna", "ben")
+    return len(harness.describe_group().members)

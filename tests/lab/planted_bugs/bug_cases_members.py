@@ -5,8 +5,8 @@ from typing import Any
 from regroup.assignors.interface import AssignorMember, ClusterMetadata
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs import members
-from regroup.members.consumer.effects import LeftGroup, OutgoingRequest
-from regroup.members.consumer.inputs import PollReturned
+from regroup.members.consumer.effects import LeftGroup, NodeAddress, OutgoingRequest
+from regroup.members.consumer.inputs import Close, PollReturned
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
@@ -93,3 +93,20 @@ def a_member_learns_that_it_is_unknown() -> Any:
     harness.complete_heartbeat(E.UNKNOWN_MEMBER_ID)
     harness.pass_time(1)
     return harness.consumer.assigned_partitions
+
+
+@bug_case(members.closed_member_stays, expected=True, with_bug=False)
+def a_consumer_is_closed() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    harness.receive(Close(timeout_ms=1_000))
+    return any(isinstance(each, LeftGroup) for each in harness.changes)
+
+
+@bug_case(members.member_finds_no_first_offset, expected=["ListOffsetsRequest"], with_bug=[])
+def a_partition_has_no_committed_offset() -> Any:
+    transport = SilentTransport()
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="payments"), application())
+    fetcher._retry = object()  # a retry is scheduled already: there is no loop
+    fetcher._leaders.by_partition[FIRST] = NodeAddress(0, "localhost", 9092)
+    fetcher.add_partitions({FIRST: None})
+    return [type(each.message).__name__ for each in transport.sent]

@@ -1,0 +1,35 @@
+"""Bugs in what responses to classic members and administrators contain."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from regroup.coordinator.classic import admin, heartbeat_leave
+from regroup.coordinator.commands import DescribeGroup, LeaveGroup
+from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.lab.planted_bugs.bug import BugContext, patch_handler, planted_bug
+
+
+def _with_fewer_members(decision: Decision, kept: int) -> Decision:
+    response: Any = decision.response
+    return replace(decision, response=replace(response, members=response.members[:kept]))
+
+
+@planted_bug
+def leave_response_names_no_member() -> BugContext:
+    """LeaveGroup is carried out, and its response has no entry for the members that leave."""
+
+    def leave(builder: DecisionBuilder, command: LeaveGroup) -> Decision:
+        return _with_fewer_members(heartbeat_leave.leave_group(builder, command), 0)
+
+    return patch_handler(LeaveGroup, leave)
+
+
+@planted_bug
+def description_leaves_a_member_out() -> BugContext:
+    """DescribeGroups does not show the member that joined last."""
+
+    def describe(builder: DecisionBuilder, command: DescribeGroup) -> Decision:
+        return _with_fewer_members(admin.describe_group(builder, command), -1)
+
+    return patch_handler(DescribeGroup, describe)
