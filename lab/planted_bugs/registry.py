@@ -5,14 +5,10 @@ from types import ModuleType
 from typing import Final
 
 from regroup.lab.planted_bugs import (
-    consumer_group_offsets,
-    consumer_group_timeouts,
-    consumer_groups,
     durability,
     folding,
     joining,
     members,
-    mixed_groups,
     phases,
     responses,
     sessions,
@@ -21,6 +17,7 @@ from regroup.lab.planted_bugs import (
     transactions,
 )
 from regroup.lab.planted_bugs.bug import PlantedBug
+from regroup.lab.planted_bugs.consumer import groups, mixed_groups, offsets, timeouts
 
 
 class UnknownBug(ValueError):
@@ -32,7 +29,7 @@ def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
     return {each.name: each for module in modules for each in vars(module).values() if isinstance(each, PlantedBug)}
 
 
-CONSUMER_PROTOCOL_BUGS: Final = bugs_in(consumer_groups, consumer_group_offsets, consumer_group_timeouts, mixed_groups)
+CONSUMER_PROTOCOL_BUGS: Final = bugs_in(groups, offsets, timeouts, mixed_groups)
 """The bugs of groups and members of the consumer protocol (KIP-848)."""
 
 TRANSACTION_BUGS: Final = bugs_in(transactions)

@@ -150,6 +150,16 @@ def test_a_transactional_commit_that_names_a_member_must_name_a_present_one() ->
     assert harness.group.pending_transactional_offsets == {}
 
 
+def test_a_transactional_commit_that_names_a_member_of_a_group_with_members_needs_the_generation() -> None:
+    harness = GroupHarness()
+    [anna] = harness.reach_stable("anna")
+    without = harness.commit_in_transaction(10, ("foo", 0, 100), member_id=anna.member_id)
+    assert without.codes == {FOO: ErrorCode.ILLEGAL_GENERATION}
+    assert harness.commit_in_transaction(10, ("foo", 0, 100), member_id="other").codes == {
+        FOO: ErrorCode.UNKNOWN_MEMBER_ID
+    }
+
+
 def test_in_an_empty_group_a_transactional_commit_may_name_any_member() -> None:
     harness = GroupHarness()
     harness.reach_empty()

@@ -13,11 +13,9 @@ from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
 from regroup.lab.checker.store import store_invariants as store
 from regroup.lab.plan.yaml_format import read_plan
-from regroup.lab.planted_bugs import consumer_group_offsets as offsets
-from regroup.lab.planted_bugs import consumer_group_timeouts as timeouts
-from regroup.lab.planted_bugs import consumer_groups as groups
-from regroup.lab.planted_bugs import mixed_groups as mixed
 from regroup.lab.planted_bugs.bug import PlantedBug
+from regroup.lab.planted_bugs.consumer import groups, offsets, timeouts
+from regroup.lab.planted_bugs.consumer import mixed_groups as mixed
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
 from regroup.lab.simulation.run import play
 from tests.lab.planted_bugs.bug_cases import BugCase
