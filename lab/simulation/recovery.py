@@ -104,8 +104,9 @@ def _missing_of_consumer_protocol(
 def reading_obstacle(world: World, processed_before: Mapping[str, int]) -> str | None:
     """Describe what a recovered group does not read; None if it reads everything.
 
-    `processed_before` are the counts of processed records when the faults ended. There is nothing to read in a run
-    without records.
+    `processed_before` are the counts of processed records at the last step of the plan: a group that has processed
+    some since then need not process more, so that the run of a group that has recovered ends with its faults. There is
+    nothing to read in a run without records.
     """
     if not world.members.has_workload:
         return None
@@ -119,7 +120,7 @@ def reading_obstacle(world: World, processed_before: Mapping[str, int]) -> str |
                     return f"{name} owns {partition}, and does not read it"
         has_records = any(each.topic not in outputs for each in subscribed)
         if running and has_records and world.members.processed[group_id] <= processed_before.get(group_id, 0):
-            return f"group {group_id} has processed no record since"
+            return f"group {group_id} has processed no record since the last step"
     return None
 
 

@@ -131,7 +131,7 @@ class SimulationRun:
         self.milestones = Milestones(self.world, self.reach_milestone)
         self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
         self._processed_before: dict[str, int] = {}
-        """How many records each group had processed when the faults ended."""
+        """How many records each group had processed at the last step of the plan."""
         self._faults_are_over = False
         """Whether the faults are over. From then on only expectations are carried out."""
         self._waiting: dict[str, list[PlannedStep]] = {}
@@ -154,7 +154,6 @@ class SimulationRun:
         self._faults_are_over = True
         world.note("the faults end: network, disk and brokers work again, unsound members are stopped")
         await end_faults(world)
-        self._processed_before = dict(world.members.processed)
         self.reach_milestone("faults are over")
         recovered = await self._wait_for_recovery()
         return await self._end(recovered)
@@ -245,6 +244,7 @@ class SimulationRun:
         else:
             self.world.note(planned)
             perform(planned.step, self.world)
+            self._processed_before = dict(self.world.members.processed)
 
     # WorldObserver
 

@@ -30,10 +30,7 @@ def texts(what: str | int) -> list[str]:
         ("two-clients-with-one-instance-id", ["ben-e781's Heartbeat was refused with FENCED_INSTANCE_ID."]),
         (
             "zombie-commits-after-removal",
-            [
-                f"ben's OffsetCommit was refused with UNKNOWN_MEMBER_ID 20 times, the last time at {LATER}.",
-                "The response to ben's OffsetCommit was lost: ben had stopped.",
-            ],
+            [f"ben's OffsetCommit was refused with UNKNOWN_MEMBER_ID 20 times, the last time at {LATER}."],
         ),
         ("lost-syncgroup-response", ["The response to ben's SyncGroup was lost: the plan loses this response."]),
         (
@@ -115,7 +112,7 @@ def test_the_text_has_a_row_and_a_sentence_for_each_incident() -> None:
     lines = text_picture(timeline("zombie-commits-after-removal")).splitlines()
     assert "  +39.988  Stable       2 │          ! Commit" in lines
     assert "  +39.988  ben's OffsetCommit was refused with UNKNOWN_MEMBER_ID 20 times, the" in lines
-    assert "orders-2   ···b··aaa" in lines
+    assert "orders-2   ···b··aa" in lines
     assert not [line for line in lines if line.startswith("Not recorded")]
 
 
@@ -140,7 +137,7 @@ def test_the_svg_has_a_mark_for_each_incident_and_the_reasons_below() -> None:
         each.findtext("{http://www.w3.org/2000/svg}title")
         for each in refused.iter("{http://www.w3.org/2000/svg}rect")
         if each.get("class") == "refused"
-    ] == texts("zombie-commits-after-removal")[:1]
+    ] == texts("zombie-commits-after-removal")
 
 
 def test_times_at_which_something_went_wrong_count_against_the_limit_of_a_picture() -> None:
