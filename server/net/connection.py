@@ -145,17 +145,20 @@ class Connection(asyncio.Protocol):
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
         """Answer all requests at the head of the queue that repeat the cached request. Returns False if there are none
         or the cached response is not valid any more."""
-        if self._pipeline and self._rows is not None:  # rows are in the order of the responses
-            return False
         queued = self._requests.frames
         frames = islice(queued, self._pipeline.room) if self._pipeline else queued
         count, responses = cached.responses_to(frames)
-        if count and self._rows is not None:
-            self._cached = self._rows.repeat(cached, count, queued[0])
+        if not count:
+            return False
+        if self._pipeline:
+            row = None if self._rows is None else self._rows.begin_repeated(queued[0])
+            self._pipeline.add(CachedResponses(responses, count, row))
+        else:
+            if self._rows is not None:
+                self._cached = self._rows.repeat(cached, count, queued[0])
+            self._responses.add(responses)
         self._requests.skip(count)
-        if count:
-            self._pipeline.add(CachedResponses(responses)) if self._pipeline else self._responses.add(responses)
-        return count > 0
+        return True
 
     def _handle_next(self) -> None:
         frame = self._requests.take()
@@ -314,14 +317,14 @@ class Connection(asyncio.Protocol):
             assert ready.frame is not None
             self._responses.add(ready.frame)
             if self._rows is not None:
-                self._rows.answer(ready.row, ready.frame)
+                self._rows.answer_queued(ready)
             if ready.close_behind:
                 self._drop_pipeline(ready.close_behind)
                 self._close(ready.close_behind)
         if self._end_reason is not None and not self._pipeline:
             self._close(self._end_reason)
         if exchange is self._current:
-            if exchange.still_valid is not None and self._rows is None:
+            if exchange.still_valid is not None:
                 self._cache(exchange, exchange.still_valid, frame)
             self._end(exchange)
         elif self._requests.frames and not self._is_processing:
@@ -335,9 +338,8 @@ class Connection(asyncio.Protocol):
         """Cache a short response for repetitions of the request, unless the gate might stop them."""
         is_short = len(self._current_frame) + len(response) <= MAX_CACHED_BYTES
         if is_short and (self._broker.gate is None or not self._broker.gate.may_stop(exchange)):
-            self._cached = CachedResponse.from_frames(
-                self._current_frame, response, still_valid, self._rows.last if self._rows else None
-            )
+            row = exchange.row if self._pipeline or self._rows is None else self._rows.last
+            self._cached = CachedResponse.from_frames(self._current_frame, response, still_valid, row)
 
     def _end(self, exchange: Exchange) -> None:
         """Mark the current exchange as complete and continue with the next request."""

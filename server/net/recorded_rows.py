@@ -1,8 +1,9 @@
 """Records the exchanges of one connection: which row belongs to its current request, and which was the last."""
 
+from regroup.server.net.exchange import Exchange
 from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
 from regroup.server.net.responses.cached_response import CachedResponse
-from regroup.server.net.responses.pipeline import Pipeline
+from regroup.server.net.responses.pipeline import CachedResponses, Pipeline
 
 
 class ConnectionRows:
@@ -26,6 +27,20 @@ class ConnectionRows:
             self.current = None
         if row is not None:
             self.last = self._recorder.answer(row, response, self.last)
+
+    def begin_repeated(self, first: bytes) -> ExchangeRow:
+        """Let the recorder begin a row for requests that are answered from the cache, behind those of the pipeline;
+        `first` is the frame of the first of them."""
+        return self._recorder.begin(self._connection, self._client_host, first)
+
+    def answer_queued(self, exchange: Exchange | CachedResponses) -> None:
+        """Let the recorder add the response of an exchange of the pipeline, whose turn it is, to its row."""
+        if not isinstance(exchange, CachedResponses):
+            self.answer(exchange.row, exchange.frame)
+        elif exchange.row is not None:
+            self.answer(exchange.row, exchange.frame[: len(exchange.frame) // exchange.count])
+            if exchange.count > 1 and self.last is not None:
+                self._recorder.repeat(self.last, exchange.count - 1)
 
     def repeat(self, cached: CachedResponse, count: int, first: bytes) -> CachedResponse:
         """Count `count` requests that equal the cached request and were answered from the cache; `first` is the frame

@@ -170,10 +170,12 @@ class ObservedMembers:
         A member's offset must not be beyond the records that were processed, nor below the one that the same member has
         committed. A commit without a generation, as from a command-line tool, may set any offset.
         """
+        member_id = command.member_id
+        connection = exchange.cause.connection if exchange.cause else ""
         for each in command.offsets:
             partition = TopicPartition(each.topic, each.partition)
-            if command.member_id in self._observed_ids and (
-                violation := self._positions.on_commit(exchange.group_id, partition, command.member_id, each.offset)
+            if member_id in self._observed_ids and (
+                violation := self._positions.on_commit(exchange.group_id, partition, member_id, each.offset, connection)
             ):
                 self._violations.report(*violation)
             if command.generation_id < 0:

@@ -4,7 +4,7 @@ positions = ReadPositions()
 positions.on_fetched("anna", {partition: 17})           # the committed offsets that anna has got
 positions.on_start("anna", "payments", partition, 17)   # anna starts to read: the violation that this is, or None
 positions.on_record("anna", partition, 17)              # anna has processed a record
-positions.on_commit("payments", partition, "anna-1", 18)
+positions.on_commit("payments", partition, "anna-1", 18, "1-4")
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,8 @@ STARTS_AT_COMMITTED: Final = (
 )
 NEVER_READS_BACK: Final = "A member processes the records of a partition in the order of their offsets, each once."
 COMMITS_DO_NOT_GO_BACK: Final = (
-    "A member commits no offset below one that it has committed itself, unless it has started to read again since."
+    "A member commits no offset below one that it has committed itself over the same or an older connection, unless it "
+    "has started to read again since."
 )
 POSITION_SENTENCES: Final = (STARTS_AT_COMMITTED, NEVER_READS_BACK, COMMITS_DO_NOT_GO_BACK)
 
@@ -32,8 +33,10 @@ class ReadPositions:
     def __init__(self) -> None:
         self._fetched: dict[tuple[str, TopicPartition], int] = {}
         self._next: dict[tuple[str, TopicPartition], int] = {}
-        self._committed: dict[tuple[str, TopicPartition], tuple[str, int]] = {}
-        """By group and partition, the member id that has committed last, and the offset."""
+        self._committed: dict[tuple[str, TopicPartition], tuple[str, dict[str, int]]] = {}
+        """By group and partition, the member id that has committed last, and its last offset over each connection."""
+        self._connections: dict[str, set[str]] = {}
+        """By member id, the connections over which it has committed."""
         self._zombies: set[str] = set()
 
     def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
@@ -82,16 +85,23 @@ class ReadPositions:
                 del table[key]
 
     def on_commit(
-        self, group_id: str, partition: TopicPartition, member_id: str, offset: int
+        self, group_id: str, partition: TopicPartition, member_id: str, offset: int, connection: str
     ) -> MemberViolation | None:
         """Check that a member does not commit an offset below its own last one in this partition.
 
         Only commits that the coordinator accepted are checked. A commit of another member in between allows a lower
-        offset.
+        offset. So does an older connection: what was sent over it may arrive behind what the member has sent over its
+        next one.
         """
-        former_id, former = self._committed.get((group_id, partition), ("", 0))
-        self._committed[group_id, partition] = member_id, offset
-        if member_id != former_id or offset >= former:
+        known = self._connections.setdefault(member_id, set())
+        is_new = connection not in known
+        known.add(connection)
+        former_id, offsets = self._committed.get((group_id, partition), ("", {}))
+        if member_id != former_id:
+            offsets = {}
+        former = max(offsets.values(), default=0) if is_new else offsets.get(connection, 0)
+        self._committed[group_id, partition] = member_id, offsets | {connection: offset}
+        if offset >= former:
             return None
         return MemberViolation(
             COMMITS_DO_NOT_GO_BACK, f"{member_id} commits {offset} of {partition}, and had committed {former}"

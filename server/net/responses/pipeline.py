@@ -12,6 +12,7 @@ from typing import Final
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 from regroup.server.net.exchange import Exchange
+from regroup.server.net.request_recorder import ExchangeRow
 
 MAX_PIPELINED: Final = 64
 """Exchanges of one connection in its pipeline."""
@@ -24,15 +25,17 @@ PIPELINED_API_KEYS: Final = frozenset(
 
 class CachedResponses:
     """Joined encoded responses from the cache that wait in a Pipeline until the responses to earlier requests are
-    sent."""
+    sent. There are `count` of them, equal but for their correlation ids."""
 
-    __slots__ = ("frame", "is_queued")
+    __slots__ = ("count", "frame", "is_queued", "row")
 
-    row = None
     close_behind = ""
 
-    def __init__(self, frame: bytes) -> None:
+    def __init__(self, frame: bytes, count: int, row: ExchangeRow | None) -> None:
         self.frame = frame
+        self.count = count
+        self.row = row
+        """The recorded row of the requests; None if exchanges are not recorded."""
         self.is_queued = False
 
 

@@ -126,37 +126,37 @@ def test_a_zombie_is_not_checked_and_its_next_process_is() -> None:
 
 def committed(offset: int = 20) -> ReadPositions:
     positions = ReadPositions()
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", offset) is None
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", offset, "1-4") is None
     return positions
 
 
 def test_a_commit_below_the_members_own_one_is_found_and_the_same_one_is_not() -> None:
-    assert sentence_of(committed().on_commit("payments", ORDERS_0, "anna-1", 19)) == COMMITS_DO_NOT_GO_BACK
+    assert sentence_of(committed().on_commit("payments", ORDERS_0, "anna-1", 19, "1-4")) == COMMITS_DO_NOT_GO_BACK
     for offset in (20, 21):
-        assert committed().on_commit("payments", ORDERS_0, "anna-1", offset) is None
+        assert committed().on_commit("payments", ORDERS_0, "anna-1", offset, "1-4") is None
 
 
 def test_another_member_group_or_partition_may_commit_a_lower_offset() -> None:
-    assert committed().on_commit("payments", ORDERS_0, "ben-1", 3) is None
-    assert committed().on_commit("audit", ORDERS_0, "anna-1", 3) is None
-    assert committed().on_commit("payments", ORDERS_1, "anna-1", 3) is None
+    assert committed().on_commit("payments", ORDERS_0, "ben-1", 3, "1-4") is None
+    assert committed().on_commit("audit", ORDERS_0, "anna-1", 3, "1-4") is None
+    assert committed().on_commit("payments", ORDERS_1, "anna-1", 3, "1-4") is None
 
 
 def test_a_commit_of_another_member_in_between_allows_a_lower_offset() -> None:
     positions = committed()
-    positions.on_commit("payments", ORDERS_0, "ben-1", 3)
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4) is None
+    positions.on_commit("payments", ORDERS_0, "ben-1", 3, "1-4")
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4, "1-4") is None
 
 
 def test_a_member_that_has_started_to_read_again_may_commit_a_lower_offset() -> None:
     positions = committed()
     positions.on_start("anna", "payments", ORDERS_0, 3)
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4) is None
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4, "1-4") is None
 
 
 def test_a_change_of_offsets_without_a_commit_allows_a_lower_offset_in_its_group_alone() -> None:
     positions = committed()
     positions.on_other_change("audit")
-    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 19)) == COMMITS_DO_NOT_GO_BACK
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 19, "1-4")) == COMMITS_DO_NOT_GO_BACK
     positions.on_other_change("payments")
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4) is None
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 4, "1-4") is None
