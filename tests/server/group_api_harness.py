@@ -16,6 +16,7 @@ from regroup.protocol.messages.offsets import (
 )
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
+from regroup.server.recording.recorder import Recorder
 from regroup.server.releases import Release
 from regroup.storage.memory import MemoryStore
 from tests.server.cluster_harness import NO_DELAY, join_request
@@ -51,10 +52,14 @@ class GroupApiHarness:
 
 
 @asynccontextmanager
-async def running_group_api(store: MemoryStore, release: Release | None) -> AsyncIterator[GroupApiHarness]:
+async def running_group_api(
+    store: MemoryStore, release: Release | None, recorder: Recorder | None = None
+) -> AsyncIterator[GroupApiHarness]:
     ids = itertools.count(1)
     environment = ClusterEnvironment(
-        clock=Clock(started_at_ms=NOW_MS, monotonic_s=lambda: 0.0), new_uuid=lambda: UUID(int=next(ids))
+        clock=Clock(started_at_ms=NOW_MS, monotonic_s=lambda: 0.0),
+        new_uuid=lambda: UUID(int=next(ids)),
+        recorder=recorder,
     )
     options = ClusterOptions(settings=NO_DELAY, release=release)
     async with await BrokerCluster.start(store.open, options, environment) as cluster:

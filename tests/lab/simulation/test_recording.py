@@ -19,6 +19,8 @@ from regroup.storage.sqlite.inline import open_inline_store
 from tests.classroom.recorded.recordings import observations, recorded
 
 DISK_FAULTS = ("disk-full", "coordinator-crashes-mid-rebalance", "power-fails")
+STALLED_COMMITS = 9_100_184
+"""A seed in which commits and heartbeats wait together in a stalled network."""
 
 
 def plan_of(what: str | int) -> SimulationPlan:
@@ -34,7 +36,7 @@ def blocks(store: MemoryStore) -> list[ExchangeBlock]:
 
 
 @pytest.mark.quick("[coordinator-crashes-mid-rebalance]")
-@pytest.mark.parametrize("what", [*DISK_FAULTS, *range(1, 13)])
+@pytest.mark.parametrize("what", [*DISK_FAULTS, *range(1, 13), STALLED_COMMITS])
 def test_a_recorded_run_has_the_same_events_as_one_that_is_not(what: str | int) -> None:
     store = MemoryStore()
     outcome = play(plan_of(what), open_store=store.open, record=True)

@@ -13,11 +13,14 @@ from regroup.protocol.frames import decode_response
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
+from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.net.responses.pipeline import MAX_PIPELINED
+from regroup.server.recording.recorder import Recorder
 from regroup.storage.errors import StoreFailed
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 from tests.server.group_api_harness import GroupApiHarness, commit_request, running_group_api
+from tests.server.wire_client import NOW_MS
 
 COMMIT_VERSION = 9
 
@@ -45,9 +48,14 @@ async def store() -> GatedStore:
     return GatedStore()
 
 
+@pytest.fixture(params=[False, True], ids=["", "recorded"])
+def recorder(request: pytest.FixtureRequest) -> Recorder | None:
+    return Recorder(lambda: NOW_MS) if request.param else None
+
+
 @pytest.fixture
-async def harness(store: GatedStore) -> AsyncIterator[GroupApiHarness]:
-    async with running_group_api(store, None) as harness:
+async def harness(store: GatedStore, recorder: Recorder | None) -> AsyncIterator[GroupApiHarness]:
+    async with running_group_api(store, None, recorder) as harness:
         yield harness
 
 
@@ -71,6 +79,12 @@ async def until_read(harness: GroupApiHarness) -> None:
     client = await type(harness.client).connect(host, port)
     await client.call(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
     await client.close()
+
+
+def rows_of_first_client(recorder: Recorder) -> list[ExchangeRow]:
+    """The recorded exchanges of the harness's own client."""
+    rows = recorder.rows()
+    return [row for row in rows if row.connection == rows[0].connection]
 
 
 async def test_commits_of_one_connection_are_one_commit_of_the_store(
@@ -101,7 +115,7 @@ async def test_no_response_leaves_before_its_commit_is_durable_nor_before_an_ear
 
 
 async def test_a_repeated_heartbeat_behind_a_commit_is_answered_behind_it_without_being_decoded(
-    harness: GroupApiHarness, store: GatedStore, monkeypatch: pytest.MonkeyPatch
+    harness: GroupApiHarness, store: GatedStore, recorder: Recorder | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     member_id = await harness.add_member("billing")
     heartbeat = HeartbeatRequest(group_id="billing", generation_id=1, member_id=member_id)
@@ -125,6 +139,33 @@ async def test_a_repeated_heartbeat_behind_a_commit_is_answered_behind_it_withou
         assert await next_commit(harness) == number
         answered, response = decode_response(HeartbeatRequest.api_key, 4, await harness.client.frame())
         assert (answered, response.error_code) == (number + 1, ErrorCode.NONE)
+    if recorder is not None:
+        rows = rows_of_first_client(recorder)[-4:]
+        assert [int.from_bytes(row.request[4:8], "big") for row in rows] == sent
+        assert [int.from_bytes(row.response[:4], "big") for row in rows] == sent
+        assert [row.count for row in rows] == [1, 1, 1, 1]
+
+
+async def test_heartbeats_that_repeat_behind_a_commit_are_recorded_as_one_row(store: GatedStore) -> None:
+    recorder = Recorder(lambda: NOW_MS)
+    async with running_group_api(store, None, recorder) as harness:
+        member_id = await harness.add_member("billing")
+        heartbeat = HeartbeatRequest(group_id="billing", generation_id=1, member_id=member_id)
+        await harness.client.call(heartbeat, 4)
+        offsets = commit_request("billing", harness, COMMIT_VERSION, {"orders": [0]})
+        store.gate.clear()
+        harness.client.send(replace(offsets, generation_id_or_member_epoch=1, member_id=member_id), COMMIT_VERSION)
+        sent = [harness.client.send(heartbeat, 4) for _ in range(3)]
+        await until_read(harness)
+        store.gate.set()
+        await next_commit(harness)
+        for number in sent:
+            answered, response = decode_response(HeartbeatRequest.api_key, 4, await harness.client.frame())
+            assert (answered, response.error_code) == (number, ErrorCode.NONE)
+        last = rows_of_first_client(recorder)[-1]
+        assert last.count == 3
+        assert int.from_bytes(last.response[:4], "big") == sent[0]
+        assert len(last.response) == last.response_bytes
 
 
 async def test_other_requests_wait_until_every_commit_before_them_has_its_response(

@@ -136,6 +136,15 @@ def test_a_commit_below_the_members_own_one_is_found_and_the_same_one_is_not() -
         assert committed().on_commit("payments", ORDERS_0, "anna-1", offset, "1-4") is None
 
 
+def test_a_commit_that_an_older_connection_brings_later_may_be_lower_and_one_over_a_new_connection_not() -> None:
+    positions = committed(9)
+    positions.on_commit("payments", ORDERS_0, "anna-1", 10, "1-21")
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 9, "1-4") is None
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 8, "1-4")) == COMMITS_DO_NOT_GO_BACK
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 9, "1-21")) == COMMITS_DO_NOT_GO_BACK
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 8, "1-22")) == COMMITS_DO_NOT_GO_BACK
+
+
 def test_another_member_group_or_partition_may_commit_a_lower_offset() -> None:
     assert committed().on_commit("payments", ORDERS_0, "ben-1", 3, "1-4") is None
     assert committed().on_commit("audit", ORDERS_0, "anna-1", 3, "1-4") is None
