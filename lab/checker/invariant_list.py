@@ -17,6 +17,7 @@ from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, F
 from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
+from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
@@ -72,6 +73,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 CLOSED_MEMBER_LEAVES,
                 FENCED_COMMITS_NOTHING,
                 FENCED_PROCESSES_NOTHING,
+                *PRODUCED_SENTENCES,
             )
         ),
     }

@@ -33,6 +33,7 @@ from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,
     draw_members,
     draw_network,
+    draw_partitioner,
     draw_settings,
     draw_topics,
     draw_workload,
@@ -138,7 +139,7 @@ def _draw_setup(seed: int, max_members: int, consumer_share: float) -> Simulatio
         members=members,
         network=draw_network(random_stream("network")),
         disk_latency_ms=random_stream("disk").choice((0, 0, 1, 5, 20)),
-        workload=draw_workload(random_stream("workload")),
+        workload=draw_partitioner(random_stream("partitioner"), draw_workload(random_stream("workload"))),
     )
 
 

@@ -1,10 +1,12 @@
 """Draws the members, topics, settings, network and workload of a plan: everything but its steps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Final
 
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan
+from regroup.members.partitioners import PARTITIONER_CLASSES, PartitionerSettings
 from regroup.members.runtime.workload import Workload
 
 DRAWN_MEMBER_NAMES: Final = (
@@ -24,6 +26,8 @@ ASSIGNOR_MIXES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 
 SESSION_TIMEOUTS_MS: Final = ((6_000, 2_000), (10_000, 3_000), (10_000, 1_000), (30_000, 3_000), (45_000, 3_000))
 """Pairs of session timeout and heartbeat interval that are drawn, in milliseconds."""
+RECORDS_PER_S_TOGETHER: Final = 25
+"""Records per second of which a producer, which waits 100 ms, sends two or three together."""
 LASTING_FAULTS: Final = ("slow-join:{}s", "slow-sync:{}s", "never-sync")
 ASSIGNOR_FAULTS: Final = ("assignor-fails", "assignor-forgets", "assignor-doubles")
 
@@ -68,6 +72,24 @@ def draw_workload(rng: Random) -> Workload:
         process_ms=rng.choice((0, 0, 10, 200)),
         max_poll_records=rng.choice((2, 10, 500)),
     )
+
+
+def draw_partitioner(rng: Random, workload: Workload) -> Workload:
+    """The workload with a partitioner that is drawn for it, with batches of a few records; without records as it is.
+
+    One in eight gets so many records that several of them are sent together.
+    """
+    if not workload.records_per_s:
+        return workload
+    settings = PartitionerSettings(
+        partitioner_class=rng.choice(list(PARTITIONER_CLASSES)),
+        partitioner_ignore_keys=rng.random() < 0.5,
+        partitioner_adaptive_partitioning_enable=rng.random() < 0.7,
+        partitioner_availability_timeout_ms=rng.choice((0, 500)),
+        batch_size=rng.choice((1, 100, 200, 16_384)),
+    )
+    records_per_s = RECORDS_PER_S_TOGETHER if rng.random() < 1 / 8 else workload.records_per_s
+    return replace(workload, partitioner=settings, records_per_s=records_per_s)
 
 
 def draw_members(rng: Random, topics: Sequence[str], max_members: int) -> dict[str, MemberPlan]:

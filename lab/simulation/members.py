@@ -230,11 +230,16 @@ class SimulatedMembers:
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""
         outputs = {each.transforms_to for each in self._plan.members.values()}
+        workload = self._plan.workload
+        observer = self._checker.members.producer_observer(workload) if self._checker else None
         for topic in [each for each in self._plan.topics if each not in outputs] if self.has_workload else ():
+            transport: MemberTransport = self._transport(PRODUCER_HOST)
+            if observer is not None:
+                transport = ObservedTransport(transport, observer.on_request, observer.on_response)
             producer = SimulatedProducer(
-                self._transport(PRODUCER_HOST),
+                transport,
                 topic,
-                self._plan.workload,
+                workload,
                 draw=self._rng.randrange(1 << 16),
                 now_ms=_now_ms,
             )
@@ -312,9 +317,9 @@ class SimulatedMembers:
 
 
 class ObservedTransport:
-    """The network transport of a member.
+    """The network transport of a member or of a producer.
 
-    It calls `on_request` with each request that the member sends, and `on_response` with the request and its response,
+    It calls `on_request` with each request that is sent, and `on_response` with the request and its response,
     None if the request has failed.
     """
 

@@ -20,6 +20,7 @@ from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChe
 from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
+from regroup.lab.checker.members.produced_records import ProducedRecords
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
@@ -32,7 +33,7 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.faults import MemberFaultKind
 from regroup.members.runtime.notes import FaultBegan, MemberNote
-from regroup.members.runtime.workload import RecordLedger
+from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
 
@@ -97,6 +98,10 @@ class ObservedMembers:
         self._violations.report_all(self._owners.on_record(name, partition))
         if violation := self._fenced.on_record(name, partition, self._state.now_ms()):
             self._violations.report(*violation)
+
+    def producer_observer(self, workload: Workload) -> ProducedRecords:
+        """Make the observer of the run's producers, whose records are checked here."""
+        return ProducedRecords(workload, self._state.now_ms, self._violations.report_all)
 
     # What members do
 
