@@ -14,6 +14,7 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.lab.checker.classic.join_responses import (
     a_join_response_describes_its_generation,
+    a_refused_join_names_no_generation,
     a_restarted_leader_does_not_assign,
 )
 from regroup.lab.checker.classic.sessions import early_deadline
@@ -225,6 +226,7 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
         *RESPONSE_INVARIANTS,
         a_generation_has_one_leader,
         a_join_response_describes_its_generation,
+        a_refused_join_names_no_generation,
         a_restarted_leader_does_not_assign,
     ),
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),

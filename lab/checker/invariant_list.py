@@ -18,6 +18,7 @@ from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
+from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
@@ -73,6 +74,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 CLOSED_MEMBER_LEAVES,
                 FENCED_COMMITS_NOTHING,
                 FENCED_PROCESSES_NOTHING,
+                *RETRY_SENTENCES,
                 *PRODUCED_SENTENCES,
             )
         ),

@@ -19,11 +19,14 @@ from regroup.lab.plan.steps import (
     DiskFails,
     GroupIsDescribed,
     InvalidRequestIsSent,
+    KafkaLogFails,
     Leaves,
     PowerFails,
+    Restarts,
     SimulationStep,
 )
 from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
 from regroup.lab.search.swarm_protocols import has_consumer_protocol
 
 DEPARTURE_SHARE: Final = 1 / 12
@@ -31,6 +34,8 @@ DEPARTURE_SHARE: Final = 1 / 12
 COORDINATOR_DEATH_SHARE: Final = 1 / 12
 """The share of plans in which the coordinator dies between the outcome of a transaction and its end."""
 
+LOST_RETURN_SHARE: Final = 1 / 6
+"""The share of plans with static members in which Kafka's log refuses the return of one of them."""
 LOOK_SHARE: Final = 1 / 6
 """The share of plans in which an administrator describes groups."""
 FLAW_SHARE: Final = 1 / 12
@@ -52,6 +57,10 @@ def draw_sequences(
     death = random_stream("coordinator death")
     if death.random() < COORDINATOR_DEATH_SHARE:
         yield from draw_coordinator_death(death, death.choice(members), plan.brokers)
+    static_members = [name for name, each in plan.members.items() if each.instance_id is not None]
+    returns = random_stream("lost returns")
+    if static_members and returns.random() < LOST_RETURN_SHARE:
+        yield from draw_lost_return(returns, returns.choice(static_members), duration_ms)
     looks = random_stream("descriptions")
     if looks.random() < LOOK_SHARE:
         yield from _at_drawn_times(looks, duration_ms, lambda: GroupIsDescribed(looks.choice(groups)))
@@ -72,6 +81,14 @@ def departure_of(members: Iterable[str], at_ms: int) -> Iterator[PlannedStep]:
     """The steps in which all members leave at this time of the run."""
     for each in members:
         yield PlannedStep(StepTrigger(delay_ms=at_ms), Leaves(each))
+
+
+def draw_lost_return(rng: Random, member: str, duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which a static member restarts, and Kafka's log refuses the record of its new member id."""
+    at_ms = rng.randrange(duration_ms) // 100 * 100
+    away_ms, refuses_ms = rng.choice((500, 2_000)), rng.choice((3_000, 10_000))
+    yield PlannedStep(StepTrigger(delay_ms=at_ms), Restarts(member, away_ms))
+    yield PlannedStep(StepTrigger(delay_ms=at_ms), KafkaLogFails(rng.choice(LOG_ERROR_NAMES), away_ms + refuses_ms))
 
 
 def draw_coordinator_death(rng: Random, member: str, brokers: int) -> Iterator[PlannedStep]:

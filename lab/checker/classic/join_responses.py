@@ -6,8 +6,9 @@ Each invariant gets the checker's state and an exchange, and returns what was fo
 from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.protocol.errors import ErrorCode
 
 
 def a_join_response_describes_its_generation(state: object, exchange: ObservedExchange) -> str | None:
@@ -28,6 +29,45 @@ def a_join_response_describes_its_generation(state: object, exchange: ObservedEx
     if found != due:
         return f"it has the members {', '.join(found) or 'none'}; due were {', '.join(due) or 'none'}"
     return None
+
+
+def a_refused_join_names_no_generation(state: object, exchange: ObservedExchange) -> str | None:
+    """A JoinGroup response with an error names no generation, leader or members, and no other member than its own.
+
+    With MEMBER_ID_REQUIRED it names the new member id. If Kafka's log has refused the new id of a static member that
+    has restarted in Stable, the response names the generation, the leader before, and no member.
+    """
+    response: Any = exchange.response
+    command = exchange.command
+    assert isinstance(command, c.JoinGroup)
+    code = exchange.error_code
+    if code == 0:
+        return None
+    generation_id, leader_id, member_ids = -1, "", ["", command.member_id, command.new_member_id]
+    if code == ErrorCode.MEMBER_ID_REQUIRED:
+        member_ids = [command.new_member_id]
+    elif is_refused_by_log(exchange):
+        generation_id, leader_id = exchange.before.generation_id, exchange.before.leader_id or ""
+        member_ids = [""]
+    names_generation = (response.generation_id, response.leader) != (generation_id, leader_id)
+    if not names_generation and response.member_id in member_ids and not response.members:
+        return None
+    return (
+        f"it names generation {response.generation_id}, the leader {response.leader!r}, the member "
+        f"{response.member_id!r} and {len(response.members)} others; due were generation {generation_id} and "
+        f"the leader {leader_id!r}"
+    )
+
+
+def is_refused_by_log(exchange: ObservedExchange) -> bool:
+    """Whether a JoinGroup has the error with which Kafka's log refused the replacement of a static member."""
+    replacements = exchange.after.pending_appends.values()
+    command = exchange.command
+    assert isinstance(command, c.JoinGroup)
+    return any(
+        each.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT and each.member_id == command.new_member_id
+        for each in replacements
+    )
 
 
 def a_restarted_leader_does_not_assign(state: object, exchange: ObservedExchange) -> str | None:

@@ -21,6 +21,7 @@ from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.produced_records import ProducedRecords
+from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
@@ -46,6 +47,7 @@ class ObservedMembers:
         self._owners = MemberChecker(state.acknowledgements.removed_members, state.classic_groups.absent_members)
         self._fenced = FencedMembers()
         self._departures = Departures()
+        self._retries = Retries(state.now_ms)
         self._positions = ReadPositions()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
@@ -108,12 +110,15 @@ class ObservedMembers:
     def on_request(self, name: str, message: Message) -> None:
         """Report a commit that a member sends after it was fenced; every other request is in order."""
         self._departures.on_request(name, message)
+        if violation := self._retries.on_request(name, message):
+            self._violations.report(*violation)
         if violation := self._fenced.on_request(name, message):
             self._violations.report(*violation)
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Take note of the response to a member's request; None if the request has failed."""
         self._departures.on_response(name, message, response)
+        self._retries.on_response(name, message, response)
 
     def on_request_outside_poll(
         self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
@@ -164,6 +169,7 @@ class ObservedMembers:
         more."""
         self._fenced.on_new_life(name)
         self._departures.on_new_life(name)
+        self._retries.on_new_life(name)
         self._positions.on_owner_change(name)
         self._owners.on_member_stop(name, at_ms)
 

@@ -10,10 +10,12 @@ from regroup.lab.plan.steps import (
     BrokerStops,
     CommitsInTransaction,
     InvalidRequestIsSent,
+    KafkaLogFails,
     Leaves,
+    Restarts,
 )
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
-from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_sequences
+from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_lost_return, draw_sequences
 
 SEEDS = range(400)
 
@@ -42,6 +44,26 @@ def test_requests_of_the_consumer_protocol_are_sent_to_groups_of_that_protocol_a
 
     assert flaws(CLASSIC) == set(CLASSIC_FLAWED_REQUESTS)
     assert flaws(CONSUMER) == set(FLAWED_REQUESTS)
+
+
+def test_the_log_refuses_writes_from_before_a_static_member_returns_until_after_it() -> None:
+    for seed in SEEDS:
+        restart, refusal = draw_lost_return(Random(seed), "anna", 60_000)
+        assert isinstance(restart.step, Restarts)
+        assert isinstance(refusal.step, KafkaLogFails)
+        assert restart.trigger.delay_ms == refusal.trigger.delay_ms < 60_000
+        assert restart.step.delay_ms < refusal.step.duration_ms
+
+
+def test_only_plans_with_static_members_have_a_return_that_is_lost() -> None:
+    def has_lost_return(seed: int, instance_id: str | None) -> bool:
+        plan = SimulationPlan(members={"anna": MemberPlan(instance_id=instance_id)})
+        return any(
+            isinstance(each.step, KafkaLogFails) for each in draw_sequences(partial(stream_of, seed), plan, 60_000)
+        )
+
+    assert any(has_lost_return(seed, "anna-1") for seed in SEEDS)
+    assert not any(has_lost_return(seed, None) for seed in SEEDS)
 
 
 def test_a_departure_lets_every_member_leave_at_one_time() -> None:

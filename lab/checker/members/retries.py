@@ -1,0 +1,99 @@
+"""How members go on after a request that has failed: they look for the coordinator again, and wait before they repeat.
+
+retries = Retries(now_ms)
+retries.on_request("anna", message)                 # the violation that this request is, or None
+retries.on_response("anna", message, response)      # its response; None if it has failed
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from regroup.lab.checker.exchanges import first_error_code
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
+
+LOOKS_AGAIN: Final = (
+    "A member that has lost its coordinator, by a failed request or by the coordinator's word, sends it nothing before "
+    "it has found a coordinator again."
+)
+WAITS_BEFORE_REPEATING: Final = (
+    "A member waits for retry.backoff.ms before it repeats a FindCoordinator or Metadata request that has failed."
+)
+RETRY_SENTENCES: Final = (LOOKS_AGAIN, WAITS_BEFORE_REPEATING)
+OF_THE_COORDINATOR: Final = (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    SyncGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    ConsumerGroupHeartbeatRequest,
+)
+"""Requests for which a member needs a coordinator. LeaveGroup is the last one, and is sent to whoever was it."""
+NOT_COORDINATOR: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+SHORTEST_BACKOFF_MS: Final = 75
+"""The least of `retry.backoff.ms`, 100 by default, which is spread by 20 %."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """What one process knows of its coordinator."""
+
+    found: int = 0
+    """How many times it has found a coordinator."""
+    is_lost: bool = False
+    sent: dict[int, int] = field(default_factory=dict)
+    """By identity of a request without a response, how many coordinators had been found when it was sent."""
+    failed_ms: dict[type[Message], int] = field(default_factory=dict)
+    """By kind of request, when the last one failed; only those that were not sent again since."""
+
+
+class Retries:
+    """The requests of the members of a run that have failed, by name. `now_ms` is the time of the run."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._searches: dict[str, _Search] = {}
+
+    def on_new_life(self, name: str) -> None:
+        """Forget what was known of a member: its process has ended."""
+        self._searches.pop(name, None)
+
+    def on_request(self, name: str, message: Message) -> MemberViolation | None:
+        """Check a request by what has failed before."""
+        search = self._searches.setdefault(name, _Search())
+        search.sent[id(message)] = search.found
+        kind = type(message)
+        if search.is_lost and isinstance(message, OF_THE_COORDINATOR):
+            return MemberViolation(LOOKS_AGAIN, f"{name} sends {kind.__name__}")
+        failed_ms = search.failed_ms.pop(kind, None)
+        if failed_ms is None or self._now_ms() - failed_ms >= SHORTEST_BACKOFF_MS:
+            return None
+        after_ms = self._now_ms() - failed_ms
+        return MemberViolation(WAITS_BEFORE_REPEATING, f"{name} repeats {kind.__name__} {after_ms} ms after it failed")
+
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Note a response; None for a request that has failed."""
+        search = self._searches.get(name)
+        if search is None or (found := search.sent.pop(id(message), None)) is None:
+            return
+        if isinstance(response, FindCoordinatorResponse):
+            codes = [each.error_code for each in response.coordinators] or [response.error_code]
+            if not any(codes):
+                search.found, search.is_lost = search.found + 1, False
+            else:
+                search.failed_ms[type(message)] = self._now_ms()
+        elif response is None and isinstance(message, FindCoordinatorRequest | MetadataRequest):
+            search.failed_ms[type(message)] = self._now_ms()
+        elif isinstance(message, OF_THE_COORDINATOR) and found == search.found:
+            search.is_lost |= response is None or _first_code(response) in NOT_COORDINATOR
+
+
+def _first_code(response: Any) -> int:
+    groups = getattr(response, "groups", None)
+    return int(groups[0].error_code) if groups else first_error_code(response)

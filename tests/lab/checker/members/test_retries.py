@@ -1,0 +1,125 @@
+"""A member whose request has failed looks for its coordinator again, and waits before it repeats what it asked."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from regroup.lab.checker.members.retries import LOOKS_AGAIN, SHORTEST_BACKOFF_MS, WAITS_BEFORE_REPEATING, Retries
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, LeaveGroupRequest
+
+FOUND = FindCoordinatorResponse(node_id=0, host="broker", port=1)
+NOT_FOUND = FindCoordinatorResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, node_id=-1, host="", port=-1)
+
+
+class Observed:
+    """The member anna, whose requests and responses are a millisecond apart."""
+
+    def __init__(self) -> None:
+        clock = count()
+        self.waited_ms = 0
+        self.retries = Retries(lambda: next(clock) + self.waited_ms)
+        self.sentences: list[str] = []
+
+    def send(self, message: Message) -> Message:
+        if violation := self.retries.on_request("anna", message):
+            self.sentences.append(violation.sentence)
+        return message
+
+    def call(self, message: Message, response: Any) -> None:
+        self.retries.on_response("anna", self.send(message), response)
+
+    def find(self, response: Any = FOUND) -> None:
+        self.call(FindCoordinatorRequest(key="payments"), response)
+
+    def beat(self, response: Any) -> None:
+        self.call(heartbeat(), response)
+
+
+def heartbeat() -> HeartbeatRequest:
+    return HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        None,
+        HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR),
+        HeartbeatResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ],
+)
+def test_a_member_that_has_lost_its_coordinator_and_does_not_look_for_it_is_found(response: Any) -> None:
+    anna = Observed()
+    anna.find()
+    anna.beat(response)
+    anna.beat(HeartbeatResponse())
+    assert anna.sentences == [LOOKS_AGAIN]
+
+
+def test_a_member_that_has_found_a_coordinator_again_may_go_on() -> None:
+    anna = Observed()
+    anna.find()
+    anna.beat(None)
+    anna.find()
+    anna.beat(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    anna.beat(HeartbeatResponse())
+    assert anna.sentences == []
+
+
+def test_a_search_without_a_result_finds_no_coordinator() -> None:
+    anna = Observed()
+    anna.find()
+    anna.beat(None)
+    anna.find(NOT_FOUND)
+    anna.beat(HeartbeatResponse())
+    assert anna.sentences == [LOOKS_AGAIN]
+
+
+def test_an_older_request_that_fails_after_the_search_loses_no_coordinator() -> None:
+    anna = Observed()
+    anna.find()
+    older = anna.send(heartbeat())
+    anna.find()
+    anna.retries.on_response("anna", older, None)
+    anna.beat(HeartbeatResponse())
+    assert anna.sentences == []
+
+
+def test_a_member_may_leave_without_looking_for_its_coordinator() -> None:
+    anna = Observed()
+    anna.find()
+    anna.beat(None)
+    anna.send(LeaveGroupRequest(group_id="payments", member_id="anna-1"))
+    assert anna.sentences == []
+
+
+@pytest.mark.parametrize("failure", [None, NOT_FOUND])
+def test_a_search_that_is_repeated_at_once_is_found(failure: Any) -> None:
+    anna = Observed()
+    anna.find(failure)
+    anna.find()
+    assert anna.sentences == [WAITS_BEFORE_REPEATING]
+    anna.find(failure)
+    anna.waited_ms += SHORTEST_BACKOFF_MS
+    anna.find()
+    assert anna.sentences == [WAITS_BEFORE_REPEATING]
+
+
+def test_a_failed_metadata_request_has_a_backoff_of_its_own() -> None:
+    anna = Observed()
+    anna.call(MetadataRequest(topics=[]), None)
+    anna.find()
+    assert anna.sentences == []
+    anna.call(MetadataRequest(topics=[]), None)
+    assert anna.sentences == [WAITS_BEFORE_REPEATING]
+
+
+def test_a_new_process_has_lost_no_coordinator() -> None:
+    anna = Observed()
+    anna.beat(None)
+    anna.retries.on_new_life("anna")
+    anna.beat(HeartbeatResponse())
+    assert anna.sentences == []
