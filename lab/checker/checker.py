@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ResolveRegexes
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.lab.checker.consumer.patterns import an_epoch_follows_what_patterns_match
 from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
@@ -118,6 +120,8 @@ class Checker:
         self.state.timeouts.on_command(exchange, now_ms)
         for detail in self.state.expiry.on_command(exchange, now_ms):
             self._violations.report_exchange(OFFSETS_EXPIRE, detail, exchange)
+        if isinstance(exchange.command, ResolveRegexes):
+            self._violations.check(an_epoch_follows_what_patterns_match, exchange)
         if isinstance(exchange.command, c.DeadlinePassed):
             self._violations.check_all(invariants.DEADLINE_INVARIANTS, exchange)
         if exchange.after is not exchange.before:

@@ -10,6 +10,7 @@ from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker.classic.events import CLASSIC_EVENT_SENTENCES
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
+from regroup.lab.checker.consumer.patterns import an_epoch_follows_what_patterns_match
 from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES
@@ -43,7 +44,14 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
     return {
         "Requests and responses": _from_docstrings(exchanges),
         "Groups of the consumer protocol": (
-            *_from_docstrings((*CONSUMER_INVARIANTS, *STEP_INVARIANTS, st.a_migration_keeps_acknowledged_offsets)),
+            *_from_docstrings(
+                (
+                    *CONSUMER_INVARIANTS,
+                    *STEP_INVARIANTS,
+                    an_epoch_follows_what_patterns_match,
+                    st.a_migration_keeps_acknowledged_offsets,
+                )
+            ),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
         "Deadlines": (*_from_docstrings(c.DEADLINE_INVARIANTS), (OFFSETS_EXPIRE, "")),

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
-from regroup.lab.plan.plan import PlannedStep, SimulationPlan
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     AbortsTransaction,
     BrokersCrash,
@@ -21,11 +21,14 @@ from regroup.lab.plan.steps import (
     InvalidRequestIsSent,
     KafkaLogFails,
     Leaves,
+    NewMemberFallsSilent,
     PowerFails,
     Restarts,
     SimulationStep,
+    StaysOutsidePoll,
 )
 from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
 from regroup.lab.search.swarm_protocols import has_consumer_protocol
 
@@ -34,6 +37,11 @@ DEPARTURE_SHARE: Final = 1 / 12
 COORDINATOR_DEATH_SHARE: Final = 1 / 12
 """The share of plans in which the coordinator dies between the outcome of a transaction and its end."""
 
+NEW_MEMBER_WAITS_MS: Final = 300_000
+"""How long Kafka lets a new member wait for its first generation."""
+LONG_JOIN_SHARE: Final = 1 / 3
+"""The share of plans with very patient members in which a new member waits for its first generation until it is
+removed."""
 LOST_RETURN_SHARE: Final = 1 / 6
 """The share of plans with static members in which Kafka's log refuses the return of one of them."""
 LOOK_SHARE: Final = 1 / 6
@@ -58,6 +66,15 @@ def draw_sequences(
     if death.random() < COORDINATOR_DEATH_SHARE:
         yield from draw_coordinator_death(death, death.choice(members), plan.brokers)
     static_members = [name for name, each in plan.members.items() if each.instance_id is not None]
+    patient = [
+        name
+        for name, each in plan.members.items()
+        if each.protocol == CLASSIC and each.max_poll_interval_ms > NEW_MEMBER_WAITS_MS
+    ]
+    long_join = random_stream("long joins")
+    if patient and long_join.random() < LONG_JOIN_SHARE:
+        name = long_join.choice(patient)
+        yield from long_join_of(name, plan.members[name])
     returns = random_stream("lost returns")
     if static_members and returns.random() < LOST_RETURN_SHARE:
         yield from draw_lost_return(returns, returns.choice(static_members), duration_ms)
@@ -81,6 +98,15 @@ def departure_of(members: Iterable[str], at_ms: int) -> Iterator[PlannedStep]:
     """The steps in which all members leave at this time of the run."""
     for each in members:
         yield PlannedStep(StepTrigger(delay_ms=at_ms), Leaves(each))
+
+
+def long_join_of(member: str, planned: MemberPlan) -> Iterator[PlannedStep]:
+    """The steps in which a new member waits for a rebalance that this member delays, for longer than Kafka lets a new
+    member wait."""
+    begins = f"{member} is assigned partitions"
+    outside_ms = min(planned.max_poll_interval_ms, 2 * NEW_MEMBER_WAITS_MS) - 1_000
+    yield PlannedStep(StepTrigger(begins), StaysOutsidePoll(member, outside_ms))
+    yield PlannedStep(StepTrigger(begins, 1_000), NewMemberFallsSilent(planned.group))
 
 
 def draw_lost_return(rng: Random, member: str, duration_ms: int) -> Iterator[PlannedStep]:

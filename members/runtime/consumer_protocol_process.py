@@ -147,8 +147,11 @@ class ConsumerProtocolProcess:
         self._is_heartbeat_wanted = self._is_heartbeat_in_flight
         if self._is_heartbeat_in_flight:
             return
-        self._is_heartbeat_in_flight = True
         self._timers.set_deadline(None, self._send_heartbeat)
+        if not self._requests.has_coordinator:
+            self._requests.find_coordinator()  # the heartbeat follows when it is found
+            return
+        self._is_heartbeat_in_flight = True
         self._requests.send(self.consumer.heartbeat(), self._on_heartbeat, self._on_heartbeat_lost)
 
     def _on_heartbeat_lost(self) -> None:

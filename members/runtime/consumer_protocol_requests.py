@@ -13,6 +13,7 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.notes import RequestRefused, refusal_in
 from regroup.members.runtime.timers import MemberTimers
 from regroup.members.transports.base import MemberTransport
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     FindCoordinatorRequest,
@@ -24,6 +25,8 @@ from regroup.protocol.messages.cluster import (
 
 RETRY_MS = 100
 """The pause before a request is repeated, as Kafka's `retry.backoff.ms`."""
+NOT_COORDINATOR = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""With these errors a broker says that the coordinator is to be searched for again."""
 
 
 class ConsumerProtocolRequests:
@@ -42,6 +45,7 @@ class ConsumerProtocolRequests:
         self._settings, self._transport, self._timers = settings, transport, timers
         self._on_coordinator, self._on_refusal = on_coordinator, on_refusal
         self._coordinator: NodeAddress | None = None
+        self._is_searching = False
         self._request_id = 0
         self.is_over = False
 
@@ -57,26 +61,49 @@ class ConsumerProtocolRequests:
         request = MetadataRequest(topics=wanted)
         self._send(request, RequestTarget.ANY_BROKER, learned, lambda: self.refresh_metadata(topics, then))
 
+    @property
+    def has_coordinator(self) -> bool:
+        """Whether the coordinator of the group is known: it was found, and no request to it has failed since."""
+        return self._coordinator is not None
+
     def find_coordinator(self) -> None:
-        """Send FindCoordinator again and again until the coordinator of the group is found, then call
-        `on_coordinator`."""
+        """Send FindCoordinator again and again until the coordinator of the group is found, then call `on_coordinator`.
+        No effect while it is being searched for."""
+        if not self._is_searching:
+            self._is_searching = True
+            self._search()
+
+    def _search(self) -> None:
         group_id = self._settings.group_id
         request = FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id])
-        self._send(request, RequestTarget.ANY_BROKER, self._on_found, self.find_coordinator)
+        self._send(request, RequestTarget.ANY_BROKER, self._on_found, self._search)
 
     def _on_found(self, response: Message) -> None:
         assert isinstance(response, FindCoordinatorResponse)
         [found] = response.coordinators
         if found.error_code:
-            self._timers.call_after(RETRY_MS, lambda: None if self.is_over else self.find_coordinator())
+            self._after_pause(self._search)
         else:
+            self._is_searching = False
             self._coordinator = NodeAddress(found.node_id, found.host, found.port)
             self._on_coordinator()
 
+    def _lose_coordinator(self) -> None:
+        """Search for the coordinator again, after a pause: a request to it has failed, or it is none any more."""
+        self._coordinator = None
+        self._after_pause(lambda: None if self.has_coordinator else self.find_coordinator())
+
+    def _after_pause(self, act: Callable[[], None]) -> None:
+        self._timers.call_after(RETRY_MS, lambda: None if self.is_over else act())
+
     def send(self, message: Message, then: Callable[[Message], None], on_failure: Callable[[], None]) -> None:
         """Send a request to the coordinator. `then` is called with the response, `on_failure` after a pause if there is
-        none."""
-        self._send(message, RequestTarget.COORDINATOR, then, on_failure)
+        none, or if no coordinator is known."""
+        if self._coordinator is None:
+            self.find_coordinator()
+            self._after_pause(on_failure)
+        else:
+            self._send(message, RequestTarget.COORDINATOR, then, on_failure)
 
     def _send(
         self, message: Message, target: RequestTarget, then: Callable[[Message], None], on_failure: Callable[[], None]
@@ -88,11 +115,16 @@ class ConsumerProtocolRequests:
         def received(found: ResponseReceived | RequestFailed) -> None:
             if self.is_over:
                 return
+            is_current = address is not None and address is self._coordinator
             if isinstance(found, RequestFailed):
-                self._timers.call_after(RETRY_MS, lambda: None if self.is_over else on_failure())
+                if is_current:
+                    self._lose_coordinator()
+                self._after_pause(on_failure)
                 return
             if (refused := refusal_in(found.response)) is not None:
                 self._on_refusal(*refused)
+                if is_current and refused[1] in NOT_COORDINATOR:
+                    self._lose_coordinator()
             then(found.response)
 
         self._transport.send(request, lambda found: self._timers.run_when_resumed(lambda: received(found)))

@@ -13,7 +13,7 @@ from typing import Any
 
 from regroup.coordinator.commands import OffsetCommit
 from regroup.lab.checker.coordinator_state import CheckerState
-from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger
@@ -37,6 +37,7 @@ from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 
 class ObservedMembers:
@@ -119,6 +120,10 @@ class ObservedMembers:
         """Take note of the response to a member's request; None if the request has failed."""
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
+        if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
+            rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
+            offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
+            self._positions.on_commit_response(name, offsets, self._state.now_ms())
 
     def on_request_outside_poll(
         self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
@@ -146,6 +151,10 @@ class ObservedMembers:
             case CommittedOffsetsFetched(offsets):
                 self._positions.on_fetched(name, offsets)
             case PartitionsRevoked(partitions) | PartitionsLost(partitions):
+                if isinstance(change, PartitionsRevoked) and (
+                    violation := self._positions.on_revoked(name, partitions, at_ms)
+                ):
+                    self._violations.report(*violation)
                 self._positions.on_owner_change(name, partitions)
             case JoinedGroup():
                 self._joined_ms[name] = at_ms

@@ -21,7 +21,10 @@ COMMITS_DO_NOT_GO_BACK: Final = (
     "A member commits no offset below one that it has committed itself over the same or an older connection, unless it "
     "has started to read again since."
 )
-POSITION_SENTENCES: Final = (STARTS_AT_COMMITTED, NEVER_READS_BACK, COMMITS_DO_NOT_GO_BACK)
+COMMITS_BEFORE_REVOCATION: Final = (
+    "A member that gives up partitions right after a commit has processed nothing in them that the commit leaves out."
+)
+POSITION_SENTENCES: Final = (COMMITS_BEFORE_REVOCATION, STARTS_AT_COMMITTED, NEVER_READS_BACK, COMMITS_DO_NOT_GO_BACK)
 
 
 class ReadPositions:
@@ -38,6 +41,8 @@ class ReadPositions:
         self._connections: dict[str, set[str]] = {}
         """By member id, the connections over which it has committed."""
         self._zombies: set[str] = set()
+        self._own_commits: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
+        """By name, when the response to the last commit of a member came, and the offsets that were committed."""
 
     def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Keep the committed offsets that a member has fetched, where it has to start to read; None where there is
@@ -70,6 +75,25 @@ class ReadPositions:
         if offset >= due:
             return None
         return MemberViolation(NEVER_READS_BACK, f"{name} processes {offset} of {partition}, after {due - 1}")
+
+    def on_commit_response(self, name: str, offsets: Mapping[TopicPartition, int], at_ms: int) -> None:
+        """Note that a member has got the response to a commit of these offsets, without an error."""
+        self._own_commits[name] = at_ms, offsets
+
+    def on_revoked(self, name: str, partitions: Iterable[TopicPartition], at_ms: int) -> MemberViolation | None:
+        """Check a member that gives up partitions, if it waited for the response to a commit before.
+
+        The commit has all that earlier calls of poll() have returned, and until the response poll() returns nothing.
+        """
+        committed_ms, offsets = self._own_commits.pop(name, (-1, {}))
+        if committed_ms != at_ms or name in self._zombies:
+            return None
+        for partition in partitions:
+            processed = self._next.get((name, partition), 0)
+            if partition in offsets and processed > offsets[partition]:
+                detail = f"{name} gives up {partition}, has processed {processed - 1}, and commits {offsets[partition]}"
+                return MemberViolation(COMMITS_BEFORE_REVOCATION, detail)
+        return None
 
     def on_zombie(self, name: str) -> None:
         """Stop checking which records a member processes, since by the plan it is a zombie; its next process is checked
