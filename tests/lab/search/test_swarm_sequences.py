@@ -12,7 +12,9 @@ from regroup.lab.plan.steps import (
     InvalidRequestIsSent,
     KafkaLogFails,
     Leaves,
+    NewMemberFallsSilent,
     Restarts,
+    StaysOutsidePoll,
 )
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_lost_return, draw_sequences
@@ -64,6 +66,23 @@ def test_only_plans_with_static_members_have_a_return_that_is_lost() -> None:
 
     assert any(has_lost_return(seed, "anna-1") for seed in SEEDS)
     assert not any(has_lost_return(seed, None) for seed in SEEDS)
+
+
+def test_a_new_member_waits_longer_than_kafka_allows_for_a_member_that_is_patient() -> None:
+    def long_joins(max_poll_interval_ms: int) -> list[tuple[int, int]]:
+        """How long the member stays outside poll(), and when the new member comes, in each plan that has both."""
+        plan = SimulationPlan(members={"anna": MemberPlan(max_poll_interval_ms=max_poll_interval_ms)})
+        found = []
+        for seed in SEEDS:
+            steps = list(draw_sequences(partial(stream_of, seed), plan, 60_000))
+            outside = [each.step.duration_ms for each in steps if isinstance(each.step, StaysOutsidePoll)]
+            joins = [each.trigger.delay_ms for each in steps if isinstance(each.step, NewMemberFallsSilent)]
+            found += list(zip(outside, joins, strict=True))
+        return found
+
+    assert all(outside_ms - join_ms > 300_000 for outside_ms, join_ms in long_joins(600_000))
+    assert long_joins(600_000)
+    assert long_joins(300_000) == []
 
 
 def test_a_departure_lets_every_member_leave_at_one_time() -> None:

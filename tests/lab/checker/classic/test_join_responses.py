@@ -17,10 +17,12 @@ from regroup.coordinator.group import (
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker.classic.join_responses import (
     a_join_response_describes_its_generation,
+    a_refused_join_names_no_generation,
     a_restarted_leader_does_not_assign,
     restarts_in_stable,
 )
 from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, JoinGroupResponseMember
 from tests.lab.checker.made_exchanges import checker_state, made_exchange
 
@@ -172,3 +174,37 @@ def test_only_a_join_without_a_member_id_that_stays_in_a_stable_generation_is_a_
     assert restarts_in_stable(held) is None
     syncing = made_exchange(ANNA_AGAIN, replace(STABLE, state=GroupState.COMPLETING_REBALANCE), response=response())
     assert restarts_in_stable(syncing) is None
+
+
+# -- a refusal
+
+
+def refused(command: c.JoinGroup, code: ErrorCode, after: Group = STABLE, **fields: Any) -> str | None:
+    answer = JoinGroupResponse(error_code=code, **fields)
+    return a_refused_join_names_no_generation(STATE, made_exchange(command, STABLE, after, answer))
+
+
+def test_a_refused_join_names_its_own_member_or_none() -> None:
+    for member_id in ("", "anna"):
+        assert refused(join("anna"), ErrorCode.FENCED_INSTANCE_ID, member_id=member_id) is None
+    assert refused(join("anna"), ErrorCode.FENCED_INSTANCE_ID, member_id="ben")
+    assert refused(join(), ErrorCode.MEMBER_ID_REQUIRED, member_id="new") is None
+    assert refused(join(), ErrorCode.MEMBER_ID_REQUIRED, member_id="")
+
+
+def test_a_refused_join_that_names_a_generation_a_leader_or_members_is_found() -> None:
+    for fields in ({"generation_id": 3}, {"leader": "anna"}, {"members": ROWS}):
+        assert refused(join("anna"), ErrorCode.UNKNOWN_MEMBER_ID, member_id="anna", **fields)
+
+
+def test_a_static_return_that_the_log_refuses_names_the_generation_and_the_leader_before() -> None:
+    append = PendingAppend(kind=LogRecordKind.STATIC_MEMBER_REPLACEMENT, deadline_ms=0, member_id="new")
+    after = replace(STABLE, leader_id="new", pending_appends={2: append})
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert refused(ANNA_AGAIN, code, after, generation_id=3, leader="anna", member_id="") is None
+    assert refused(ANNA_AGAIN, code, after, generation_id=3, leader="new", member_id="")
+    assert refused(ANNA_AGAIN, code, after, generation_id=-1, leader="", member_id="")
+
+
+def test_a_join_that_is_accepted_is_no_refusal() -> None:
+    assert refused(join("anna"), ErrorCode.NONE, generation_id=3, leader="anna", member_id="ben") is None

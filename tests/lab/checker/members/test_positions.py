@@ -3,6 +3,7 @@
 import pytest
 
 from regroup.lab.checker.members.positions import (
+    COMMITS_BEFORE_REVOCATION,
     COMMITS_DO_NOT_GO_BACK,
     NEVER_READS_BACK,
     STARTS_AT_COMMITTED,
@@ -169,3 +170,22 @@ def test_a_change_of_offsets_without_a_commit_allows_a_lower_offset_in_its_group
     assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 19, "1-4")) == COMMITS_DO_NOT_GO_BACK
     positions.on_other_change("payments")
     assert positions.on_commit("payments", ORDERS_0, "anna-1", 4, "1-4") is None
+
+
+# -- commits before a revocation
+
+
+def revoked(processed: int, committed: int, commit_ms: int = 500, revoked_ms: int = 500) -> str | None:
+    positions = started()
+    assert positions.on_record("anna", ORDERS_0, processed) is None
+    positions.on_commit_response("anna", {ORDERS_0: committed}, commit_ms)
+    return sentence_of(positions.on_revoked("anna", [ORDERS_0, ORDERS_1], revoked_ms))
+
+
+def test_a_record_between_the_commit_and_the_revocation_is_found() -> None:
+    assert revoked(processed=17, committed=18) is None
+    assert revoked(processed=18, committed=18) == COMMITS_BEFORE_REVOCATION
+
+
+def test_a_commit_for_which_the_revocation_did_not_wait_may_leave_records_out() -> None:
+    assert revoked(processed=18, committed=18, revoked_ms=501) is None
