@@ -16,6 +16,7 @@ from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES
 from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
 from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
+from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
@@ -83,6 +84,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 FENCED_COMMITS_NOTHING,
                 FENCED_PROCESSES_NOTHING,
                 *RETRY_SENTENCES,
+                *OWN_WORDS_SENTENCES,
                 *PRODUCED_SENTENCES,
             )
         ),

@@ -28,7 +28,7 @@ from regroup.lab.plan.steps import (
     StaysOutsidePoll,
 )
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.plan.validation import CLASSIC
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
 from regroup.lab.search.swarm_protocols import has_consumer_protocol
 
@@ -42,6 +42,8 @@ NEW_MEMBER_WAITS_MS: Final = 300_000
 LONG_JOIN_SHARE: Final = 1 / 3
 """The share of plans with very patient members in which a new member waits for its first generation until it is
 removed."""
+POLL_TIMEOUT_SHARE: Final = 1 / 3
+"""The share of plans with the consumer protocol in which a member stays outside poll() for too long."""
 LOST_RETURN_SHARE: Final = 1 / 6
 """The share of plans with static members in which Kafka's log refuses the return of one of them."""
 LOOK_SHARE: Final = 1 / 6
@@ -75,6 +77,11 @@ def draw_sequences(
     if patient and long_join.random() < LONG_JOIN_SHARE:
         name = long_join.choice(patient)
         yield from long_join_of(name, plan.members[name])
+    late_poll = random_stream("late polls")
+    consumers = [name for name, each in plan.members.items() if each.protocol == CONSUMER]
+    if consumers and late_poll.random() < POLL_TIMEOUT_SHARE:
+        name = late_poll.choice(consumers)
+        yield from draw_late_poll(late_poll, name, plan.members[name].max_poll_interval_ms)
     returns = random_stream("lost returns")
     if static_members and returns.random() < LOST_RETURN_SHARE:
         yield from draw_lost_return(returns, returns.choice(static_members), duration_ms)
@@ -107,6 +114,13 @@ def long_join_of(member: str, planned: MemberPlan) -> Iterator[PlannedStep]:
     outside_ms = min(planned.max_poll_interval_ms, 2 * NEW_MEMBER_WAITS_MS) - 1_000
     yield PlannedStep(StepTrigger(begins), StaysOutsidePoll(member, outside_ms))
     yield PlannedStep(StepTrigger(begins, 1_000), NewMemberFallsSilent(planned.group))
+
+
+def draw_late_poll(rng: Random, member: str, max_poll_interval_ms: int) -> Iterator[PlannedStep]:
+    """Draw the step in which a member that has got partitions stays outside poll() beyond `max.poll.interval.ms`."""
+    outside_ms = max_poll_interval_ms + rng.choice((1_000, 30_000))
+    trigger = StepTrigger(f"{member} is assigned partitions", rng.choice((0, 5_000)))
+    yield PlannedStep(trigger, StaysOutsidePoll(member, outside_ms))
 
 
 def draw_lost_return(rng: Random, member: str, duration_ms: int) -> Iterator[PlannedStep]:

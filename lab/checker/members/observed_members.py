@@ -18,6 +18,7 @@ from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger
 from regroup.lab.checker.members.outputs import OutputLedger
+from regroup.lab.checker.members.own_words import OwnWords
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.produced_records import ProducedRecords
@@ -49,6 +50,7 @@ class ObservedMembers:
         self._fenced = FencedMembers()
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
+        self._words = OwnWords()
         self._positions = ReadPositions()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
@@ -90,6 +92,7 @@ class ObservedMembers:
             self._violations.report(*violation)
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        self._words.on_start(name, partition)
         if violation := self._positions.on_start(name, group_id, partition, offset):
             self._violations.report(*violation)
 
@@ -111,8 +114,9 @@ class ObservedMembers:
     def on_request(self, name: str, message: Message) -> None:
         """Report a commit that a member sends after it was fenced; every other request is in order."""
         self._departures.on_request(name, message)
-        if violation := self._retries.on_request(name, message):
-            self._violations.report(*violation)
+        for violation in (self._retries.on_request(name, message), self._words.on_request(name, message)):
+            if violation:
+                self._violations.report(*violation)
         if violation := self._fenced.on_request(name, message):
             self._violations.report(*violation)
 
@@ -120,6 +124,7 @@ class ObservedMembers:
         """Take note of the response to a member's request; None if the request has failed."""
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
+        self._words.on_response(name, message, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
             offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
@@ -150,12 +155,14 @@ class ObservedMembers:
         match change:
             case CommittedOffsetsFetched(offsets):
                 self._positions.on_fetched(name, offsets)
+                self._words.on_fetched(name, offsets)
             case PartitionsRevoked(partitions) | PartitionsLost(partitions):
                 if isinstance(change, PartitionsRevoked) and (
                     violation := self._positions.on_revoked(name, partitions, at_ms)
                 ):
                     self._violations.report(*violation)
                 self._positions.on_owner_change(name, partitions)
+                self._words.on_owner_change(name, partitions)
             case JoinedGroup():
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
@@ -172,6 +179,7 @@ class ObservedMembers:
         self._fenced.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
+            self._words.on_zombie(name)
 
     def on_stop(self, name: str, at_ms: int) -> None:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
@@ -179,6 +187,7 @@ class ObservedMembers:
         self._fenced.on_new_life(name)
         self._departures.on_new_life(name)
         self._retries.on_new_life(name)
+        self._words.on_new_life(name)
         self._positions.on_owner_change(name)
         self._owners.on_member_stop(name, at_ms)
 

@@ -85,6 +85,16 @@ def test_a_new_member_waits_longer_than_kafka_allows_for_a_member_that_is_patien
     assert long_joins(300_000) == []
 
 
+def test_members_of_the_consumer_protocol_stay_outside_poll_for_too_long() -> None:
+    def outside(protocol: str) -> list[int]:
+        plan = SimulationPlan(members={"anna": MemberPlan(protocol=protocol, max_poll_interval_ms=60_000)})
+        steps = (each.step for seed in SEEDS for each in draw_sequences(partial(stream_of, seed), plan, 60_000))
+        return [each.duration_ms for each in steps if isinstance(each, StaysOutsidePoll)]
+
+    assert min(outside(CONSUMER)) > 60_000
+    assert outside(CLASSIC) == []
+
+
 def test_a_departure_lets_every_member_leave_at_one_time() -> None:
     steps = list(departure_of(["anna", "ben"], 5_000))
     assert [each.step for each in steps] == [Leaves("anna"), Leaves("ben")]

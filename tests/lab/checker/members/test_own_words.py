@@ -1,0 +1,92 @@
+"""What members say in commits and JoinGroup is compared with what they have read, and with the errors they got."""
+
+import pytest
+
+from regroup.lab.checker.members.own_words import COMMITS_ALL_POSITIONS, REASONS_ARE_TRUE, OwnWords
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=0)
+
+
+def commit(*partitions: int) -> OffsetCommitRequest:
+    rows = [OffsetCommitRequestPartition(partition_index=each, committed_offset=3) for each in partitions]
+    return OffsetCommitRequest(group_id="payments", topics=[OffsetCommitRequestTopic(name="orders", partitions=rows)])
+
+
+def join(reason: str) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id="payments", session_timeout_ms=1, member_id="", protocol_type="consumer", protocols=[], reason=reason
+    )
+
+
+def reading(offset: int | None = 17) -> OwnWords:
+    """Anna has fetched this committed offset of both partitions, and reads them."""
+    words = OwnWords()
+    words.on_fetched("anna", {ORDERS_0: offset, ORDERS_1: offset})
+    for each in (ORDERS_0, ORDERS_1):
+        words.on_start("anna", each)
+    return words
+
+
+def sentence_of(words: OwnWords, message: Message) -> str | None:
+    violation = words.on_request("anna", message)
+    return violation.sentence if violation else None
+
+
+def test_a_commit_that_leaves_out_a_partition_that_has_not_moved_is_found() -> None:
+    assert sentence_of(reading(), commit(0, 1)) is None
+    assert sentence_of(reading(), commit(0)) == COMMITS_ALL_POSITIONS
+
+
+def test_a_partition_without_a_committed_offset_need_not_be_committed_before_it_is_read() -> None:
+    assert sentence_of(reading(None), commit(0)) is None
+
+
+def test_a_partition_that_was_given_up_or_not_read_yet_is_not_committed() -> None:
+    words = reading()
+    words.on_owner_change("anna", [ORDERS_1])
+    assert sentence_of(words, commit(0)) is None
+    words.on_fetched("anna", {ORDERS_1: 4})
+    assert sentence_of(words, commit(0)) is None
+
+
+def test_a_zombie_and_a_member_of_the_consumer_protocol_may_leave_partitions_out() -> None:
+    words = reading()
+    words.on_zombie("anna")
+    assert sentence_of(words, commit(0)) is None
+    words = reading()
+    assert sentence_of(words, CONSUMER_HEARTBEAT) is None
+    assert sentence_of(words, commit(0)) is None
+
+
+REASON = "need to re-join with the given member-id: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_a_member_has_got_the_error_that_it_gives_as_its_reason(code: ErrorCode) -> None:
+    words = OwnWords()
+    heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
+    words.on_response("anna", heartbeat, HeartbeatResponse(error_code=code))
+    words.on_response("anna", heartbeat, None)
+    expected = None if code == ErrorCode.UNKNOWN_MEMBER_ID else REASONS_ARE_TRUE
+    assert sentence_of(words, join(REASON)) == expected
+    assert sentence_of(words, join("the consumer subscribes to other topics")) is None
+
+
+def test_a_new_process_has_got_no_error_and_reads_nothing() -> None:
+    words = reading()
+    heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
+    words.on_response("anna", heartbeat, HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    words.on_new_life("anna")
+    assert sentence_of(words, join(REASON)) == REASONS_ARE_TRUE
+    assert sentence_of(words, commit()) is None
