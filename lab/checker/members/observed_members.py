@@ -92,7 +92,6 @@ class ObservedMembers:
             self._violations.report(*violation)
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        self._words.on_start(name, partition)
         if violation := self._positions.on_start(name, group_id, partition, offset):
             self._violations.report(*violation)
 

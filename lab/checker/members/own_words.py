@@ -4,7 +4,6 @@ words = OwnWords()
 words.on_request("anna", message)                   # the violation that this request is, or None
 words.on_response("anna", message, response)        # its response; None if it has failed
 words.on_fetched("anna", {partition: 17})           # the committed offsets that anna has got
-words.on_start("anna", partition)                   # anna starts to read
 """
 
 import re
@@ -22,7 +21,7 @@ from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, 
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 COMMITS_ALL_POSITIONS: Final = (
-    "A commit of a classic member has each partition that it reads from a committed offset on, moved or not."
+    "A commit of a classic member has each of its partitions for which it has fetched a committed offset, moved or not."
 )
 REASONS_ARE_TRUE: Final = "A member that joins because of an error has got that error in a response to that request."
 OWN_WORDS_SENTENCES: Final = (COMMITS_ALL_POSITIONS, REASONS_ARE_TRUE)
@@ -36,13 +35,11 @@ _REASON: Final = re.compile(r"encountered (\w+) from (\w+) response")
 
 
 class OwnWords:
-    """What the members of a run know, by name: where they read, and which errors they have got."""
+    """What the members of a run know, by name: where they have to read, and which errors they have got."""
 
     def __init__(self) -> None:
         self._fetched: defaultdict[str, set[TopicPartition]] = defaultdict(set)
-        """Partitions with a committed offset that a member has fetched, and has not started to read yet."""
-        self._read: defaultdict[str, set[TopicPartition]] = defaultdict(set)
-        """Partitions that a member reads from a committed offset on."""
+        """Partitions that a member owns, and whose committed offset it has fetched."""
         self._errors: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         """The errors that a process has got, each with the request."""
         self._unjudged: set[str] = set()
@@ -50,8 +47,8 @@ class OwnWords:
 
     def on_new_life(self, name: str) -> None:
         """Forget what was known of a member: its process has ended."""
-        for table in (self._fetched, self._read, self._errors):
-            table.pop(name, None)
+        self._fetched.pop(name, None)
+        self._errors.pop(name, None)
         self._unjudged.discard(name)
 
     def on_zombie(self, name: str) -> None:
@@ -62,15 +59,9 @@ class OwnWords:
         """Note the committed offsets that a member has fetched; None where there is none."""
         self._fetched[name].update(each for each, offset in offsets.items() if offset is not None)
 
-    def on_start(self, name: str, partition: TopicPartition) -> None:
-        """Note that a member starts to read a partition."""
-        if partition in self._fetched[name]:
-            self._read[name].add(partition)
-
     def on_owner_change(self, name: str, partitions: Iterable[TopicPartition]) -> None:
         """Note that a member does not own these partitions any more."""
-        for table in (self._fetched, self._read):
-            table[name].difference_update(partitions)
+        self._fetched[name].difference_update(partitions)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check the partitions of a commit, and the reason of a JoinGroup."""
@@ -78,7 +69,7 @@ class OwnWords:
             self._unjudged.add(name)
         elif isinstance(message, OffsetCommitRequest) and name not in self._unjudged:
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
-            missing = self._read[name] - {TopicPartition(topic, each.partition_index) for topic, each in rows}
+            missing = self._fetched[name] - {TopicPartition(topic, each.partition_index) for topic, each in rows}
             if missing:
                 listed = ", ".join(map(str, sorted(missing)))
                 return MemberViolation(COMMITS_ALL_POSITIONS, f"the commit of {name} leaves out {listed}")

@@ -30,11 +30,9 @@ def join(reason: str) -> JoinGroupRequest:
 
 
 def reading(offset: int | None = 17) -> OwnWords:
-    """Anna has fetched this committed offset of both partitions, and reads them."""
+    """Anna has fetched this committed offset of both partitions."""
     words = OwnWords()
     words.on_fetched("anna", {ORDERS_0: offset, ORDERS_1: offset})
-    for each in (ORDERS_0, ORDERS_1):
-        words.on_start("anna", each)
     return words
 
 
@@ -52,11 +50,9 @@ def test_a_partition_without_a_committed_offset_need_not_be_committed_before_it_
     assert sentence_of(reading(None), commit(0)) is None
 
 
-def test_a_partition_that_was_given_up_or_not_read_yet_is_not_committed() -> None:
+def test_a_partition_that_was_given_up_is_not_committed() -> None:
     words = reading()
     words.on_owner_change("anna", [ORDERS_1])
-    assert sentence_of(words, commit(0)) is None
-    words.on_fetched("anna", {ORDERS_1: 4})
     assert sentence_of(words, commit(0)) is None
 
 
@@ -83,7 +79,7 @@ def test_a_member_has_got_the_error_that_it_gives_as_its_reason(code: ErrorCode)
     assert sentence_of(words, join("the consumer subscribes to other topics")) is None
 
 
-def test_a_new_process_has_got_no_error_and_reads_nothing() -> None:
+def test_a_new_process_has_got_no_error_and_fetched_nothing() -> None:
     words = reading()
     heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
     words.on_response("anna", heartbeat, HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
