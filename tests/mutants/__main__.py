@@ -2,6 +2,7 @@
 
 python -m tests.mutants --results mutants.jsonl                  # goes on where it was interrupted
 python -m tests.mutants --results mutants.jsonl --judge lab
+python -m tests.mutants --results mutants.jsonl --unless-killed-by lab  # shows the others what the lab does not kill
 python -m tests.mutants --results mutants.jsonl --table
 python -m tests.mutants --results mutants.jsonl --survivors lab
 
@@ -19,7 +20,7 @@ from tests.mutants.draw import draw
 from tests.mutants.judges import FIRST_SEED, JUDGES, SEEDS
 from tests.mutants.project_copy import ROOT, ProjectCopy
 from tests.mutants.reach import read_reach
-from tests.mutants.results import Verdicts, append_trial, format_survivors, format_table, read_trials
+from tests.mutants.results import Verdicts, append_trial, format_survivors, format_table, is_killed, read_trials
 from tests.mutants.sites import Mutation, all_mutations
 from tests.mutants.trials import MissingTrial, make_trials
 
@@ -68,6 +69,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=DEFAULT_COUNT, metavar="N", help="how many mutants")
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N", help="the seed that draws them")
     parser.add_argument("--judge", choices=JUDGES, action="append", help="one of them; may be repeated")
+    parser.add_argument(
+        "--unless-killed-by", choices=JUDGES, help="make no trial of mutants that this judge has killed"
+    )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes")
     parser.add_argument("--table", action="store_true", help="print the table, and make no trial")
     parser.add_argument("--survivors", choices=JUDGES, help="print what this judge does not kill, and make no trial")
@@ -79,8 +83,9 @@ def main() -> None:
         return
     if not arguments.table:
         judges = arguments.judge or list(JUDGES)
+        tried = [each for each in mutants if not is_killed(trials.get(each.key, {}), arguments.unless_killed_by or "")]
         try:
-            make_missing_trials(mutants, trials, judges, arguments.results, arguments.jobs)
+            make_missing_trials(tried, trials, judges, arguments.results, arguments.jobs)
         except KeyboardInterrupt:
             print("interrupted; the same command goes on")
     print(*format_table(mutants, trials), sep="\n")

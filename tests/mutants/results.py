@@ -48,20 +48,17 @@ def append_trial(file: Path, trial: Trial) -> None:
 
 
 def format_table(mutants: list[Mutation], trials: Verdicts) -> list[str]:
-    """A Markdown table: for each kind of mutant how many each judge kills, and how many nothing kills."""
-    lines = [
-        f"| Mutants | judged | {' | '.join(JUDGES)} | survive all |",
-        "|---|--:|" + "--:|" * (len(JUDGES) + 1),
-    ]
+    """A Markdown table: for each kind of mutant how many the lab kills, how many of the others stories and tests kill,
+    and how many nothing kills. A mutant counts if the lab kills it, or if every judge has seen it."""
+    lines = ["| Mutants | judged | lab | of the others: stories | tests | survive all |", "|---|--:|--:|--:|--:|--:|"]
     for kind in (*KINDS, "all"):
-        judged = [
-            trials[each.key]
-            for each in mutants
-            if kind in (each.kind, "all") and trials.get(each.key, {}).keys() >= JUDGES.keys()
-        ]
-        killed = [sum(is_killed(each, judge) for each in judged) for judge in JUDGES]
-        survivors = sum(not any(is_killed(each, judge) for judge in JUDGES) for each in judged)
-        lines.append(f"| {kind} | {len(judged)} | {' | '.join(map(str, killed))} | {survivors} |")
+        judged = [trials.get(each.key, {}) for each in mutants if kind in (each.kind, "all")]
+        killed = [each for each in judged if is_killed(each, "lab")]
+        others = [each for each in judged if each.keys() >= JUDGES.keys() and not is_killed(each, "lab")]
+        by_other = [sum(is_killed(each, judge) for each in others) for judge in ("stories", "tests")]
+        survivors = sum(not any(is_killed(each, judge) for judge in JUDGES) for each in others)
+        counts = [len(killed) + len(others), len(killed), *by_other, survivors]
+        lines.append(f"| {kind} | {' | '.join(map(str, counts))} |")
     return lines
 
 

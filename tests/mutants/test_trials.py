@@ -10,6 +10,7 @@ from tests.mutants.judges import FIRST_SEED, JUDGES, Verdict, judge_by_lab, judg
 from tests.mutants.project_copy import ROOT, ProjectCopy
 from tests.mutants.results import Trial, append_trial, format_survivors, format_table, read_trials
 from tests.mutants.sites import Mutation, mutations_of
+from tests.mutants.trials import MissingTrial, make_trial
 
 
 def a_mutation(after: str = "(b <= c)") -> Mutation:
@@ -41,17 +42,25 @@ def test_a_line_that_an_interrupted_run_left_unfinished_is_replaced(tmp_path: Pa
     assert set(read_trials(file)[a_mutation().key]) == {"lab", "tests"}
 
 
-def test_the_table_counts_mutants_that_every_judge_has_seen() -> None:
-    seen, unseen = a_mutation(), a_mutation("(c < b)")
+def test_the_table_counts_mutants_that_the_lab_kills_or_every_judge_has_seen() -> None:
+    seen, unseen, killed_at_once = a_mutation(), a_mutation("(c < b)"), a_mutation("(b > c)")
     killed, survived = Verdict("killed", "a test", 1.0), Verdict("out of time", "", 120.0)
     trials = {
         seen.key: {judge: a_trial(judge, killed if judge == "tests" else survived) for judge in JUDGES},
-        unseen.key: {"lab": a_trial("lab", killed, unseen)},
+        unseen.key: {"lab": a_trial("lab", survived, unseen)},
+        killed_at_once.key: {"lab": a_trial("lab", killed, killed_at_once)},
     }
-    table = format_table([seen, unseen], trials)
-    assert "| operator | 1 | 0 | 0 | 1 | 0 |" in table
+    table = format_table([seen, unseen, killed_at_once], trials)
+    assert "| operator | 2 | 1 | 0 | 1 | 0 |" in table
     assert "| constant | 0 | 0 | 0 | 0 | 0 |" in table
-    assert format_survivors([seen, unseen], trials, "lab")[1:] == ["    7 seeds execute it; tests: a test"]
+    assert format_survivors([seen, killed_at_once], trials, "lab")[1:] == ["    7 seeds execute it; tests: a test"]
+
+
+def test_a_mutant_of_the_members_survives_the_stories_without_a_trial(tmp_path: Path) -> None:
+    mutation = Mutation("members/faults.py", "operator", "parse_fault", 1, 1, 0, 5, "b < c", "(b <= c)")
+    trial = make_trial(tmp_path, MissingTrial(mutation, "stories", []))
+    assert trial.verdict == Verdict("survived", "", 0.0)
+    assert not list(tmp_path.iterdir()), "no copy was made"
 
 
 @pytest.mark.slow
