@@ -176,6 +176,7 @@ class ObservedMembers:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records are
         then not checked."""
         self._fenced.on_note(name, note)
+        self._words.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
             self._words.on_zombie(name)

@@ -1,8 +1,9 @@
-"""What members say in their requests, compared with what they know: offsets in commits, and reasons for joining.
+"""What members say in their requests and notes, compared with what they know and with the faults that they have.
 
 words = OwnWords()
 words.on_request("anna", message)                   # the violation that this request is, or None
 words.on_response("anna", message, response)        # its response; None if it has failed
+words.on_note("anna", note)                         # anna reports a refusal, or a fault that begins
 words.on_fetched("anna", {partition: 17})           # the committed offsets that anna has got
 """
 
@@ -13,18 +14,32 @@ from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, MemberNote, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.cluster import MetadataRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, SyncGroupRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 COMMITS_ALL_POSITIONS: Final = (
     "A commit of a classic member has each of its partitions for which it has fetched a committed offset, moved or not."
 )
 REASONS_ARE_TRUE: Final = "A member that joins because of an error has got that error in a response to that request."
-OWN_WORDS_SENTENCES: Final = (COMMITS_ALL_POSITIONS, REASONS_ARE_TRUE)
+REFUSALS_ARE_NOTED: Final = "A member whose heartbeat is refused reports the error before it sends anything else."
+ASKS_FOR_ITS_TOPICS: Final = (
+    "A classic member that subscribes to topics asks for their metadata, and not for that of all topics."
+)
+NEVER_SYNCS: Final = "A member with the fault never-sync sends no SyncGroup."
+OWN_WORDS_SENTENCES: Final = (
+    COMMITS_ALL_POSITIONS,
+    REASONS_ARE_TRUE,
+    REFUSALS_ARE_NOTED,
+    ASKS_FOR_ITS_TOPICS,
+    NEVER_SYNCS,
+)
 _APIS: Final[dict[type[Message], str]] = {
     JoinGroupRequest: "JOIN_GROUP",
     SyncGroupRequest: "SYNC_GROUP",
@@ -42,6 +57,12 @@ class OwnWords:
         """Partitions that a member owns, and whose committed offset it has fetched."""
         self._errors: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         """The errors that a process has got, each with the request."""
+        self._unnoted: dict[str, str] = {}
+        """The errors of heartbeats that members have not reported yet."""
+        self._never_sync: set[str] = set()
+        """Members whose fault it is to send no SyncGroup."""
+        self._classic: set[str] = set()
+        """Members that have sent JoinGroup."""
         self._unjudged: set[str] = set()
         """Members of the consumer protocol, which commit the partitions that they give up alone, and zombies."""
 
@@ -49,11 +70,21 @@ class OwnWords:
         """Forget what was known of a member: its process has ended."""
         self._fetched.pop(name, None)
         self._errors.pop(name, None)
+        self._unnoted.pop(name, None)
+        for members in (self._classic, self._never_sync):
+            members.discard(name)
         self._unjudged.discard(name)
 
     def on_zombie(self, name: str) -> None:
         """Stop judging the commits of a member, since by the plan it is a zombie."""
         self._unjudged.add(name)
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Take note that a member reports a refusal, or that a fault of it begins."""
+        if isinstance(note, RequestRefused):
+            self._unnoted.pop(name, None)
+        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.NEVER_SYNC:
+            self._never_sync.add(name)
 
     def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Note the committed offsets that a member has fetched; None where there is none."""
@@ -64,22 +95,36 @@ class OwnWords:
         self._fetched[name].difference_update(partitions)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
-        """Check the partitions of a commit, and the reason of a JoinGroup."""
-        if isinstance(message, ConsumerGroupHeartbeatRequest):
-            self._unjudged.add(name)
-        elif isinstance(message, OffsetCommitRequest) and name not in self._unjudged:
-            rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
-            missing = self._fetched[name] - {TopicPartition(topic, each.partition_index) for topic, each in rows}
-            if missing:
-                listed = ", ".join(map(str, sorted(missing)))
-                return MemberViolation(COMMITS_ALL_POSITIONS, f"the commit of {name} leaves out {listed}")
-        elif isinstance(message, JoinGroupRequest):
-            found = _REASON.search(message.reason or "")
-            if found and (found[1], found[2]) not in self._errors[name]:
-                return MemberViolation(REASONS_ARE_TRUE, f"{name} joins, and says: {message.reason}")
+        """Check what a member sends: the partitions of a commit, the reason of a JoinGroup, and that it may send it."""
+        if error := self._unnoted.pop(name, None):
+            return MemberViolation(REFUSALS_ARE_NOTED, f"{name} has got {error}")
+        match message:
+            case ConsumerGroupHeartbeatRequest():
+                self._unjudged.add(name)
+            case OffsetCommitRequest() if name not in self._unjudged:
+                return self._check_commit(name, message)
+            case JoinGroupRequest():
+                self._classic.add(name)
+                found = _REASON.search(message.reason or "")
+                if found and (found[1], found[2]) not in self._errors[name]:
+                    return MemberViolation(REASONS_ARE_TRUE, f"{name} joins, and says: {message.reason}")
+            case MetadataRequest() if message.topics is None and name in self._classic:
+                return MemberViolation(ASKS_FOR_ITS_TOPICS, f"{name} asks for all topics")
+            case SyncGroupRequest() if name in self._never_sync:
+                return MemberViolation(NEVER_SYNCS, f"{name} sends SyncGroup")
         return None
+
+    def _check_commit(self, name: str, message: OffsetCommitRequest) -> MemberViolation | None:
+        rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
+        missing = self._fetched[name] - {TopicPartition(topic, each.partition_index) for topic, each in rows}
+        if not missing:
+            return None
+        listed = ", ".join(map(str, sorted(missing)))
+        return MemberViolation(COMMITS_ALL_POSITIONS, f"the commit of {name} leaves out {listed}")
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note the error in a response; None for a request that has failed."""
         if response is not None and type(message) in _APIS and (code := first_error_code(response)):
             self._errors[name].add((ErrorCode.name_of(code), _APIS[type(message)]))
+        if isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse) and response.error_code:
+            self._unnoted[name] = ErrorCode.name_of(response.error_code)

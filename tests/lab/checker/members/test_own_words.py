@@ -2,12 +2,22 @@
 
 import pytest
 
-from regroup.lab.checker.members.own_words import COMMITS_ALL_POSITIONS, REASONS_ARE_TRUE, OwnWords
+from regroup.lab.checker.members.own_words import (
+    ASKS_FOR_ITS_TOPICS,
+    COMMITS_ALL_POSITIONS,
+    NEVER_SYNCS,
+    REASONS_ARE_TRUE,
+    REFUSALS_ARE_NOTED,
+    OwnWords,
+)
+from regroup.members.faults import parse_fault
+from regroup.members.runtime.notes import FaultBegan, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import MetadataRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, SyncGroupRequest
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -73,10 +83,36 @@ def test_a_member_has_got_the_error_that_it_gives_as_its_reason(code: ErrorCode)
     words = OwnWords()
     heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
     words.on_response("anna", heartbeat, HeartbeatResponse(error_code=code))
-    words.on_response("anna", heartbeat, None)
+    words.on_note("anna", RequestRefused("Heartbeat", ErrorCode.name_of(code)))
     expected = None if code == ErrorCode.UNKNOWN_MEMBER_ID else REASONS_ARE_TRUE
     assert sentence_of(words, join(REASON)) == expected
     assert sentence_of(words, join("the consumer subscribes to other topics")) is None
+
+
+def test_a_refused_heartbeat_that_is_not_reported_is_found() -> None:
+    words = OwnWords()
+    heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
+    words.on_response("anna", heartbeat, HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert sentence_of(words, join("")) == REFUSALS_ARE_NOTED
+    words.on_response("anna", heartbeat, HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    words.on_note("anna", RequestRefused("Heartbeat", "REBALANCE_IN_PROGRESS"))
+    assert sentence_of(words, join("")) is None
+
+
+def test_a_classic_member_that_asks_for_all_topics_is_found() -> None:
+    words = OwnWords()
+    assert sentence_of(words, MetadataRequest(topics=None)) is None, "it may subscribe to a pattern"
+    words.on_request("anna", join(""))
+    assert sentence_of(words, MetadataRequest(topics=[])) is None
+    assert sentence_of(words, MetadataRequest(topics=None)) == ASKS_FOR_ITS_TOPICS
+
+
+def test_a_member_that_is_never_to_sync_and_does_is_found() -> None:
+    words = OwnWords()
+    sync = SyncGroupRequest(group_id="payments", generation_id=1, member_id="anna-1")
+    assert sentence_of(words, sync) is None
+    words.on_note("anna", FaultBegan(parse_fault("never-sync")))
+    assert sentence_of(words, sync) == NEVER_SYNCS
 
 
 def test_a_new_process_has_got_no_error_and_fetched_nothing() -> None:
