@@ -149,7 +149,7 @@ class ObservedMembers:
         """Take note of what a member's consumer reports, and check which partitions it owns and where it reads.
 
         Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
-        violates no invariant.
+        violates no invariant, unless it has no cause.
         """
         match change:
             case CommittedOffsetsFetched(offsets):
@@ -166,6 +166,9 @@ class ObservedMembers:
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
                 self._fenced.on_new_life(name)
+            case ConsumerError():
+                if violation := self._words.on_error(name, change):
+                    self._violations.report(*violation)
             case ConsumerClosed():
                 if violation := self._departures.on_close(name):
                     self._violations.report(*violation)

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind
 from regroup.members.faults import MemberFaultKind
 from regroup.members.runtime.notes import FaultBegan, MemberNote, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -32,14 +32,17 @@ REFUSALS_ARE_NOTED: Final = "A member whose heartbeat is refused reports the err
 ASKS_FOR_ITS_TOPICS: Final = (
     "A classic member that subscribes to topics asks for their metadata, and not for that of all topics."
 )
+FAILS_FOR_AN_ERROR: Final = "A member fails for good only with an error that a response to it had."
 NEVER_SYNCS: Final = "A member with the fault never-sync sends no SyncGroup."
 OWN_WORDS_SENTENCES: Final = (
     COMMITS_ALL_POSITIONS,
     REASONS_ARE_TRUE,
     REFUSALS_ARE_NOTED,
     ASKS_FOR_ITS_TOPICS,
+    FAILS_FOR_AN_ERROR,
     NEVER_SYNCS,
 )
+_FROM_A_RESPONSE: Final = (ConsumerErrorKind.GROUP, ConsumerErrorKind.FENCED)
 _APIS: Final[dict[type[Message], str]] = {
     JoinGroupRequest: "JOIN_GROUP",
     SyncGroupRequest: "SYNC_GROUP",
@@ -57,6 +60,8 @@ class OwnWords:
         """Partitions that a member owns, and whose committed offset it has fetched."""
         self._errors: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         """The errors that a process has got, each with the request."""
+        self._codes: defaultdict[str, set[int]] = defaultdict(set)
+        """The error codes in the responses to a process, whatever it had asked."""
         self._unnoted: dict[str, str] = {}
         """The errors of heartbeats that members have not reported yet."""
         self._never_sync: set[str] = set()
@@ -70,6 +75,7 @@ class OwnWords:
         """Forget what was known of a member: its process has ended."""
         self._fetched.pop(name, None)
         self._errors.pop(name, None)
+        self._codes.pop(name, None)
         self._unnoted.pop(name, None)
         for members in (self._classic, self._never_sync):
             members.discard(name)
@@ -85,6 +91,12 @@ class OwnWords:
             self._unnoted.pop(name, None)
         elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.NEVER_SYNC:
             self._never_sync.add(name)
+
+    def on_error(self, name: str, error: ConsumerError) -> MemberViolation | None:
+        """Check an error that a member reports: a fatal one of its group comes from a response."""
+        if not error.is_fatal or error.kind not in _FROM_A_RESPONSE or error.code in self._codes[name]:
+            return None
+        return MemberViolation(FAILS_FOR_AN_ERROR, f"{name} fails: {error}")
 
     def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Note the committed offsets that a member has fetched; None where there is none."""
@@ -124,7 +136,19 @@ class OwnWords:
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note the error in a response; None for a request that has failed."""
-        if response is not None and type(message) in _APIS and (code := first_error_code(response)):
+        if code := _code_of(response):
+            self._codes[name].add(code)
+        if code and type(message) in _APIS:
             self._errors[name].add((ErrorCode.name_of(code), _APIS[type(message)]))
         if isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse) and response.error_code:
             self._unnoted[name] = ErrorCode.name_of(response.error_code)
+
+
+def _code_of(response: Any) -> int:
+    """The first error code in a response; 0 if there is none, or no response."""
+    if response is None:
+        return 0
+    code: int = getattr(response, "error_code", 0)
+    rows = [*getattr(response, "coordinators", ()), *getattr(response, "groups", ())]
+    rows += [row for topic in getattr(response, "topics", ()) for row in getattr(topic, "partitions", ())]
+    return code or next((each.error_code for each in rows if each.error_code), 0)

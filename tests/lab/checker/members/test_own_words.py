@@ -5,11 +5,13 @@ import pytest
 from regroup.lab.checker.members.own_words import (
     ASKS_FOR_ITS_TOPICS,
     COMMITS_ALL_POSITIONS,
+    FAILS_FOR_AN_ERROR,
     NEVER_SYNCS,
     REASONS_ARE_TRUE,
     REFUSALS_ARE_NOTED,
     OwnWords,
 )
+from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.notes import FaultBegan, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -17,11 +19,20 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
-from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupRequest,
+)
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
 )
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -122,3 +133,32 @@ def test_a_new_process_has_got_no_error_and_fetched_nothing() -> None:
     words.on_new_life("anna")
     assert sentence_of(words, join(REASON)) == REASONS_ARE_TRUE
     assert sentence_of(words, commit()) is None
+
+
+def test_a_member_that_fails_without_an_error_in_a_response_is_found() -> None:
+    words = OwnWords()
+    fatal = ConsumerError(ConsumerErrorKind.GROUP, "refused", ErrorCode.INCONSISTENT_GROUP_PROTOCOL, is_fatal=True)
+    violation = words.on_error("anna", fatal)
+    assert violation is not None
+    assert violation.sentence == FAILS_FOR_AN_ERROR
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    words.on_response("anna", join(""), JoinGroupResponse(error_code=code, member_id="", protocol_name=None))
+    assert words.on_error("anna", fatal) is None
+
+
+def test_a_failure_that_is_not_for_good_or_of_the_own_assignor_needs_no_response() -> None:
+    words = OwnWords()
+    assert words.on_error("anna", ConsumerError(ConsumerErrorKind.ASSIGNOR, "failed", is_fatal=True)) is None
+    assert (
+        words.on_error("anna", ConsumerError(ConsumerErrorKind.GROUP, "refused", ErrorCode.REBALANCE_IN_PROGRESS))
+        is None
+    )
+
+
+def test_an_error_of_one_group_or_partition_is_an_error_in_a_response() -> None:
+    words = OwnWords()
+    code = ErrorCode.FENCED_INSTANCE_ID
+    row = OffsetCommitResponsePartition(partition_index=0, error_code=code)
+    topic = OffsetCommitResponseTopic(name="orders", partitions=[row])
+    words.on_response("anna", commit(0), OffsetCommitResponse(topics=[topic]))
+    assert words.on_error("anna", ConsumerError(ConsumerErrorKind.FENCED, "fenced", code, is_fatal=True)) is None
