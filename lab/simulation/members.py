@@ -82,6 +82,8 @@ class SimulatedMembers:
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self.processed: Counter[str] = Counter()
         """How many records each group has processed, by group id."""
+        self.committed: Counter[str] = Counter()
+        """How many offsets each group has committed, by group id, as its members know."""
         self._read: dict[str, set[TopicPartition]] = {}
         """By name, the partitions that a member reads: those that it has started since it got them."""
         self._transports: list[TcpTransport] = []
@@ -163,7 +165,11 @@ class SimulatedMembers:
             ledger,
             self._read.setdefault(name, set()).add,
             partial(self._on_processed, name, planned.group, on_record),
+            partial(self._on_committed, planned.group),
         )
+
+    def _on_committed(self, group: str) -> None:
+        self.committed[group] += 1
 
     def _on_processed(
         self, name: str, group: str, on_record: OnRecord | None, partition: TopicPartition, offset: int, is_first: bool
@@ -351,7 +357,8 @@ class ObservedLedger(RecordLedger):
     """A ledger of processed records.
 
     It calls `on_start` with each partition that its member starts to read, and `on_record` with partition and offset of
-    each processed record, and whether it is processed for the first time.
+    each processed record, and whether it is processed for the first time. It calls `on_committed` with each offset that
+    the member has committed.
     """
 
     def __init__(
@@ -359,10 +366,11 @@ class ObservedLedger(RecordLedger):
         ledger: RecordLedger,
         on_start: Callable[[TopicPartition], None],
         on_record: Callable[[TopicPartition, int, bool], None],
+        on_committed: Callable[[], None],
     ) -> None:
         super().__init__()
         self._ledger = ledger
-        self._on_start, self._on_record = on_start, on_record
+        self._on_start, self._on_record, self._on_committed = on_start, on_record, on_committed
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         self._on_start(partition)
@@ -377,6 +385,7 @@ class ObservedLedger(RecordLedger):
         self._ledger.skip_offsets(partition, first, stop)
 
     def record_committed(self, partition: TopicPartition, offset: int) -> None:
+        self._on_committed()
         self._ledger.record_committed(partition, offset)
 
     @property

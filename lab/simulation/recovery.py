@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState, every_partition
 from regroup.coordinator.group import Group, GroupState
@@ -19,7 +19,7 @@ RECOVERY_INVARIANT: Final = "Once the faults are over, every group becomes Stabl
 
 
 READS_INVARIANT: Final = (
-    "Once the faults are over, each member reads what it owns, and each group processes records again."
+    "Once the faults are over, each member reads what it owns, and each group processes records and commits again."
 )
 
 
@@ -101,12 +101,27 @@ def _missing_of_consumer_protocol(
     return f"{min(unowned)} has no owner" if unowned else None
 
 
-def reading_obstacle(world: World, processed_before: Mapping[str, int]) -> str | None:
-    """Describe what a recovered group does not read; None if it reads everything.
+class GroupProgress(NamedTuple):
+    """How many records groups have processed, and how many offsets they have committed, by group id."""
 
-    `processed_before` are the counts of processed records at the last step of the plan: a group that has processed
-    some since then need not process more, so that the run of a group that has recovered ends with its faults. There is
-    nothing to read in a run without records.
+    processed: Mapping[str, int]
+    committed: Mapping[str, int]
+
+    @classmethod
+    def of(cls, world: World) -> Self:
+        """The progress of the groups up to now."""
+        return cls(dict(world.members.processed), dict(world.members.committed))
+
+
+NO_PROGRESS: Final = GroupProgress({}, {})
+
+
+def reading_obstacle(world: World, before: GroupProgress) -> str | None:
+    """Describe what a recovered group does not read or commit; None if it reads everything, and commits.
+
+    `before` is the progress at the last step of the plan: a group that has processed and committed something since then
+    need not do more, so that the run of a group that has recovered ends with its faults. There is nothing to read in a
+    run without records. Members that transform records commit in transactions, which other invariants are about.
     """
     if not world.members.has_workload:
         return None
@@ -119,8 +134,13 @@ def reading_obstacle(world: World, processed_before: Mapping[str, int]) -> str |
                 if partition in subscribed and partition not in world.members.read_by(name):
                     return f"{name} owns {partition}, and does not read it"
         has_records = any(each.topic not in outputs for each in subscribed)
-        if running and has_records and world.members.processed[group_id] <= processed_before.get(group_id, 0):
+        if not running or not has_records:
+            continue
+        if world.members.processed[group_id] <= before.processed.get(group_id, 0):
             return f"group {group_id} has processed no record since the last step"
+        commits = not any(world.plan.members[name].transforms_to for name in running)
+        if commits and world.members.committed[group_id] <= before.committed.get(group_id, 0):
+            return f"group {group_id} has committed no offset since the last step"
     return None
 
 

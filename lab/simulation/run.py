@@ -22,8 +22,10 @@ from regroup.lab.simulation.disk import StoreOpener
 from regroup.lab.simulation.expectation_checks import CHECK_INTERVAL_S, check_expectation, is_expectation
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.recovery import (
+    NO_PROGRESS,
     READS_INVARIANT,
     RECOVERY_INVARIANT,
+    GroupProgress,
     end_faults,
     reading_obstacle,
     recovery_obstacle,
@@ -130,8 +132,8 @@ class SimulationRun:
         )
         self.milestones = Milestones(self.world, self.reach_milestone)
         self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
-        self._processed_before: dict[str, int] = {}
-        """How many records each group had processed at the last step of the plan."""
+        self._progress_before = NO_PROGRESS
+        """What each group had processed and committed at the last step of the plan."""
         self._faults_are_over = False
         """Whether the faults are over. From then on only expectations are carried out."""
         self._waiting: dict[str, list[PlannedStep]] = {}
@@ -179,7 +181,7 @@ class SimulationRun:
         """The sentence that does not hold yet, and why; None if all groups have recovered and read."""
         if (missing := recovery_obstacle(self.world, self.milestones)) is not None:
             return RECOVERY_INVARIANT, missing
-        unread = reading_obstacle(self.world, self._processed_before)
+        unread = reading_obstacle(self.world, self._progress_before)
         return None if unread is None else (READS_INVARIANT, unread)
 
     async def _end(self, recovered: bool) -> RunOutcome:
@@ -244,7 +246,7 @@ class SimulationRun:
         else:
             self.world.note(planned)
             perform(planned.step, self.world)
-            self._processed_before = dict(self.world.members.processed)
+            self._progress_before = GroupProgress.of(self.world)
 
     # WorldObserver
 

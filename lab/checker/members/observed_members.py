@@ -16,7 +16,7 @@ from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
-from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger
+from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.own_words import OwnWords
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
@@ -113,9 +113,7 @@ class ObservedMembers:
     def on_request(self, name: str, message: Message) -> None:
         """Report a commit that a member sends after it was fenced; every other request is in order."""
         self._departures.on_request(name, message)
-        for violation in (self._retries.on_request(name, message), self._words.on_request(name, message)):
-            if violation:
-                self._violations.report(*violation)
+        self._report_each(self._retries.on_request(name, message), self._words.on_request(name, message))
         if violation := self._fenced.on_request(name, message):
             self._violations.report(*violation)
 
@@ -155,25 +153,27 @@ class ObservedMembers:
             case CommittedOffsetsFetched(offsets):
                 self._positions.on_fetched(name, offsets)
                 self._words.on_fetched(name, offsets)
-            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
-                if isinstance(change, PartitionsRevoked) and (
-                    violation := self._positions.on_revoked(name, partitions, at_ms)
-                ):
-                    self._violations.report(*violation)
+            case PartitionsRevoked(partitions):
+                self._report_each(
+                    self._positions.on_revoked(name, partitions, at_ms), self._words.on_revoked(name, partitions)
+                )
                 self._positions.on_owner_change(name, partitions)
-                self._words.on_owner_change(name, partitions)
+            case PartitionsLost(partitions):
+                self._words.on_lost(name, partitions)
+                self._positions.on_owner_change(name, partitions)
             case JoinedGroup():
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
                 self._fenced.on_new_life(name)
             case ConsumerError():
-                if violation := self._words.on_error(name, change):
-                    self._violations.report(*violation)
+                self._report_each(self._words.on_error(name, change))
             case ConsumerClosed():
-                if violation := self._departures.on_close(name):
-                    self._violations.report(*violation)
+                self._report_each(self._departures.on_close(name))
         if not isinstance(change, ConsumerError):
             self._violations.report_all(self._owners.on_member_change(name, change, at_ms))
+
+    def _report_each(self, *violations: MemberViolation | None) -> None:
+        self._violations.report_all(each for each in violations if each)
 
     def on_note(self, name: str, note: MemberNote) -> None:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records are

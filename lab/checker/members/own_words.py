@@ -9,7 +9,7 @@ words.on_fetched("anna", {partition: 17})           # the committed offsets that
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
@@ -32,6 +32,7 @@ REFUSALS_ARE_NOTED: Final = "A member whose heartbeat is refused reports the err
 ASKS_FOR_ITS_TOPICS: Final = (
     "A classic member that subscribes to topics asks for their metadata, and not for that of all topics."
 )
+REVOKES_SOMETHING: Final = "A member of the consumer protocol that reports a revocation has partitions to revoke."
 FAILS_FOR_AN_ERROR: Final = "A member fails for good only with an error that a response to it had."
 NEVER_SYNCS: Final = "A member with the fault never-sync sends no SyncGroup."
 OWN_WORDS_SENTENCES: Final = (
@@ -39,6 +40,7 @@ OWN_WORDS_SENTENCES: Final = (
     REASONS_ARE_TRUE,
     REFUSALS_ARE_NOTED,
     ASKS_FOR_ITS_TOPICS,
+    REVOKES_SOMETHING,
     FAILS_FOR_AN_ERROR,
     NEVER_SYNCS,
 )
@@ -102,8 +104,15 @@ class OwnWords:
         """Note the committed offsets that a member has fetched; None where there is none."""
         self._fetched[name].update(each for each, offset in offsets.items() if offset is not None)
 
-    def on_owner_change(self, name: str, partitions: Iterable[TopicPartition]) -> None:
-        """Note that a member does not own these partitions any more."""
+    def on_revoked(self, name: str, partitions: Collection[TopicPartition]) -> MemberViolation | None:
+        """Note that a member reports that it gives these partitions up. A member of the consumer protocol has some."""
+        self.on_lost(name, partitions)
+        if partitions or name in self._classic:
+            return None
+        return MemberViolation(REVOKES_SOMETHING, f"{name} reports a revocation of nothing")
+
+    def on_lost(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """Note that a member has lost these partitions."""
         self._fetched[name].difference_update(partitions)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:

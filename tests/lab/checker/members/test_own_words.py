@@ -9,6 +9,7 @@ from regroup.lab.checker.members.own_words import (
     NEVER_SYNCS,
     REASONS_ARE_TRUE,
     REFUSALS_ARE_NOTED,
+    REVOKES_SOMETHING,
     OwnWords,
 )
 from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind
@@ -73,8 +74,14 @@ def test_a_partition_without_a_committed_offset_need_not_be_committed_before_it_
 
 def test_a_partition_that_was_given_up_is_not_committed() -> None:
     words = reading()
-    words.on_owner_change("anna", [ORDERS_1])
+    assert words.on_revoked("anna", [ORDERS_1]) is None
     assert sentence_of(words, commit(0)) is None
+
+
+def test_a_revocation_of_nothing_is_found() -> None:
+    violation = reading().on_revoked("anna", ())
+    assert violation is not None
+    assert violation.sentence == REVOKES_SOMETHING
 
 
 def test_a_zombie_and_a_member_of_the_consumer_protocol_may_leave_partitions_out() -> None:
