@@ -17,6 +17,7 @@ from regroup.lab.checker.consumer.classic_members import (
 )
 from regroup.lab.checker.consumer.groups import AnsweredMember, ConsumerGroups, assignment_of
 from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
+from regroup.lab.checker.consumer.profiles import a_member_is_stored_as_it_describes_itself
 from regroup.lab.checker.consumer.stored_group import Partition, flat
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
@@ -270,6 +271,7 @@ HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_member_at_the_target_has_nothing_outside_it,
     only_a_present_epoch_is_accepted,
     a_response_says_what_is_stored,
+    a_member_is_stored_as_it_describes_itself,
     a_full_heartbeat_gets_its_assignment,
     a_heartbeat_bumps_the_group_epoch_once,
 )
