@@ -18,6 +18,7 @@ from regroup.lab.checker.classic.join_responses import (
     a_restarted_leader_does_not_assign,
 )
 from regroup.lab.checker.classic.sessions import early_deadline
+from regroup.lab.checker.consumer.rules import INVALID_BY_ITSELF
 from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
 from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
@@ -50,6 +51,8 @@ def was_unavailable(exchange: ObservedExchange) -> bool:
     refusals = (exchange.refusal, exchange.coordinator.refusal)
     if refusals == (None, None):
         return False
+    if isinstance(exchange.command, ConsumerGroupHeartbeat) and exchange.error_code in INVALID_BY_ITSELF:
+        return True
     is_loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in refusals
     # While it loads, a coordinator accepts every heartbeat.
     accepts = is_loading and isinstance(exchange.command, c.Heartbeat)

@@ -23,6 +23,7 @@ from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
     draw_consumer_settings,
+    draw_migration_policy,
     draw_new_topics,
     draw_patterns,
     draw_protocols,
@@ -131,11 +132,13 @@ def _draw_setup(seed: int, max_members: int, consumer_share: float) -> Simulatio
     settings = draw_settings(random_stream("settings"), len(members)) | draw_expiry(random_stream("expiry"))
     if has_consumer_protocol(members):
         settings |= draw_consumer_settings(protocols)
+    release = draw_release(random_stream("release"), members)
+    settings |= draw_migration_policy(random_stream("migration policy"), members, release)
     return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
         brokers=random_stream("brokers").choices((1, 2, 3), (6, 3, 1))[0],
-        release=draw_release(random_stream("release"), members),
+        release=release,
         settings=settings,
         topics=topics,
         members=members,

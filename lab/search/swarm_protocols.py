@@ -26,6 +26,9 @@ CONSUMER_FAULTS: Final = ((), (), (), ("slow-join:5s",), ("slow-revoke:2s",), ("
 CONSUMER_APIS: Final = ("ConsumerGroupHeartbeat", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
 """The requests that a member of the consumer protocol sends, for faults by which one is lost."""
 SHORT_SESSION_MS: Final = 10_000
+MIGRATION_POLICY: Final = "group.consumer.migration.policy"
+POLICY_SHARE: Final = 1 / 12
+"""The share of plans whose setting of this name is drawn. Only classic groups have one."""
 SLOW_REVOKER_SHARE: Final = 1 / 4
 """The share of plans with the consumer protocol in which a member does not give up its partitions in time."""
 SLOW_REVOKER_TIMEOUT_MS: Final = 30_000
@@ -92,6 +95,14 @@ def draw_slow_revoker(rng: Random, members: Mapping[str, MemberPlan]) -> dict[st
         else each
         for name, each in members.items()
     }
+
+
+def draw_migration_policy(rng: Random, members: Mapping[str, MemberPlan], release: str) -> dict[str, str | int]:
+    """Draw the broker setting that says whether groups change their protocol, in few plans of classic groups; their
+    brokers know the consumer protocol. Most refuse a change."""
+    if rng.random() >= POLICY_SHARE or release or has_consumer_protocol(members):
+        return {}
+    return {MIGRATION_POLICY: rng.choice(("disabled", "disabled", "downgrade", "bidirectional"))}
 
 
 def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:

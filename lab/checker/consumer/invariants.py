@@ -190,8 +190,11 @@ def a_heartbeat_gets_the_error_of_the_rules(
     """A heartbeat is accepted, or refused with an error, as the stored group and Kafka's rules require."""
     command = exchange.command
     before = exchange.before
-    if not isinstance(command, ConsumerGroupHeartbeat) or (before.consumer is None and before.state not in NO_MEMBERS):
-        return None  # whether a classic group may be upgraded is another matter
+    if not isinstance(command, ConsumerGroupHeartbeat):
+        return None
+    if before.consumer is None and before.state not in NO_MEMBERS:
+        expected = rules.upgrade_error(before, command, settings)  # the rest depends on the members of the group
+        return unlike(expected, exchange, rules.INVALID_BY_ITSELF) if expected else None
     stored = groups.group(exchange.group_id).stored
     return unlike(rules.heartbeat_error(stored, command, settings.group_consumer_max_size), exchange)
 
@@ -216,8 +219,12 @@ def a_commit_gets_the_error_of_the_rules(
 def a_fenced_request_changes_nothing(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """A request that is refused because of its member id or its epoch changes nothing in the group."""
-    if exchange.error_code not in FENCING_ERRORS or exchange.after is exchange.before or waits_for_log(exchange):
+    """A request that is refused because of its member id, its epoch or its own fields changes nothing in the group."""
+    if (
+        exchange.error_code not in (*FENCING_ERRORS, *rules.INVALID_BY_ITSELF)
+        or exchange.after is exchange.before
+        or waits_for_log(exchange)
+    ):
         return None
     before, after = exchange.before.event_number, exchange.after.event_number
     return f"it had events {before + 1} to {after}" if after != before else None

@@ -17,12 +17,14 @@ from typing import Final
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ReconciliationState
-from regroup.coordinator.group import MemberProfile
+from regroup.coordinator.group import Group, MemberProfile
 from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
 from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscription
 from regroup.protocol.errors import ErrorCode as E
 
+INVALID_BY_ITSELF: Final = (E.INVALID_REQUEST, E.UNSUPPORTED_ASSIGNOR)
+"""The errors of heartbeats that Kafka refuses before it looks for the group, also while the group is being loaded."""
 UNJUDGED: Final = (
     E.INVALID_REQUEST,
     E.UNSUPPORTED_ASSIGNOR,
@@ -54,6 +56,15 @@ def heartbeat_error(group: StoredGroup, command: ConsumerGroupHeartbeat, max_siz
         return E.NONE if is_free else E.UNRELEASED_INSTANCE_ID
     refused = identity_error(group, member_id, instance_id)
     return refused or epoch_error(group.members[member_id], command)
+
+
+def upgrade_error(group: Group, command: ConsumerGroupHeartbeat, settings: CoordinatorSettings) -> E:
+    """The error that Kafka gives a heartbeat of the consumer protocol to a classic group with members, as far as the
+    settings decide it; NONE if they allow that the group becomes one of the consumer protocol."""
+    policy = settings.group_consumer_migration_policy
+    may_upgrade = policy in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+    is_small = len(group.members) <= settings.group_consumer_max_size
+    return E.NONE if command.member_epoch == 0 and may_upgrade and is_small else E.GROUP_ID_NOT_FOUND
 
 
 def identity_error(group: StoredGroup, member_id: str, instance_id: str | None) -> E:
