@@ -184,6 +184,18 @@ def a_heartbeat_bumps_the_group_epoch_once(
 # -- requests with and without success
 
 
+def only_an_invalid_heartbeat_is_refused_as_invalid(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """A heartbeat is refused as invalid if one of its own fields is wrong or missing, and only then."""
+    command = exchange.command
+    if not isinstance(command, ConsumerGroupHeartbeat):
+        return None
+    expected = rules.request_error(command)
+    is_refused = exchange.error_code in rules.INVALID_BY_ITSELF
+    return f"its fields have {expected.name}" if (expected or is_refused) and exchange.error_code != expected else None
+
+
 def a_heartbeat_gets_the_error_of_the_rules(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
@@ -265,6 +277,7 @@ def _name(partition: Partition) -> str:
 
 
 RULE_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
+    only_an_invalid_heartbeat_is_refused_as_invalid,
     a_heartbeat_gets_the_error_of_the_rules,
     a_commit_gets_the_error_of_the_rules,
     a_classic_member_gets_the_error_of_the_rules,

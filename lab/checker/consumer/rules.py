@@ -25,6 +25,7 @@ from regroup.protocol.errors import ErrorCode as E
 
 INVALID_BY_ITSELF: Final = (E.INVALID_REQUEST, E.UNSUPPORTED_ASSIGNOR)
 """The errors of heartbeats that Kafka refuses before it looks for the group, also while the group is being loaded."""
+SERVER_ASSIGNORS: Final = ("uniform", "range")
 UNJUDGED: Final = (
     E.INVALID_REQUEST,
     E.UNSUPPORTED_ASSIGNOR,
@@ -34,6 +35,23 @@ UNJUDGED: Final = (
     E.OFFSET_METADATA_TOO_LARGE,
 )
 """Errors that do not follow from the group."""
+
+
+def request_error(command: ConsumerGroupHeartbeat) -> E:
+    """The error of a heartbeat that is invalid by its own fields, whatever its group is like; NONE if it is valid."""
+    epoch, names = command.member_epoch, (command.group_id, command.instance_id, command.rack_id)
+    needs_member_id = command.requires_member_id or epoch not in (0, AWAY_EPOCH)
+    is_first = command.rebalance_timeout_ms != -1 and command.owned is not None and not command.owned
+    says_topics = command.subscribed_topics is not None or command.subscribed_regex is not None
+    if (
+        (needs_member_id and not command.member_id.strip())
+        or any(each is not None and not each.strip() for each in names)
+        or (epoch == 0 and not (is_first and says_topics))
+        or (epoch == AWAY_EPOCH and command.instance_id is None)
+        or epoch < AWAY_EPOCH
+    ):
+        return E.INVALID_REQUEST
+    return E.NONE if command.server_assignor in (None, *SERVER_ASSIGNORS) else E.UNSUPPORTED_ASSIGNOR
 
 
 def heartbeat_error(group: StoredGroup, command: ConsumerGroupHeartbeat, max_size: int) -> E:

@@ -18,6 +18,7 @@ from regroup.lab.checker.consumer.rules import (
     fetch_error,
     heartbeat_error,
     join_error,
+    request_error,
     upgrade_error,
 )
 from regroup.lab.checker.consumer.stored_group import StoredGroup, StoredMember
@@ -250,6 +251,28 @@ def test_a_sync_group_names_the_first_assignor_that_was_offered() -> None:
     named = {None: E.NONE, "range": E.NONE, "sticky": E.INCONSISTENT_GROUP_PROTOCOL}
     assert {each: classic_error(mixed_group(), replace(sync, protocol_name=each)) for each in named} == named
     assert classic_error(mixed_group(), replace(sync, protocol_type="connect")) is E.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (heartbeat("anna", 5), E.NONE),
+        (heartbeat("", 5), E.INVALID_REQUEST),
+        (heartbeat("", 0), E.INVALID_REQUEST),
+        (heartbeat("anna", 5, instance_id=" "), E.INVALID_REQUEST),
+        (heartbeat("anna", -2), E.INVALID_REQUEST),
+        (heartbeat("anna", -2, instance_id="a-1"), E.NONE),
+        (heartbeat("anna", -3), E.INVALID_REQUEST),
+        (heartbeat("anna", 0, owned={}, rebalance_timeout_ms=1, subscribed_regex="a"), E.NONE),
+        (heartbeat("anna", 0, owned={"t": (0,)}, rebalance_timeout_ms=1, subscribed_regex="a"), E.INVALID_REQUEST),
+        (heartbeat("anna", 0, owned={}, rebalance_timeout_ms=1), E.INVALID_REQUEST),
+        (heartbeat("anna", 0, owned={}, subscribed_topics=()), E.INVALID_REQUEST),
+        (heartbeat("anna", 5, server_assignor="range"), E.NONE),
+        (heartbeat("anna", 5, server_assignor="sticky"), E.UNSUPPORTED_ASSIGNOR),
+    ],
+)
+def test_a_heartbeat_is_invalid_by_its_own_fields(command: ConsumerGroupHeartbeat, expected: E) -> None:
+    assert request_error(command) == expected
 
 
 def test_a_classic_group_with_members_changes_its_protocol_only_if_the_policy_allows_it() -> None:
