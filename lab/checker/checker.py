@@ -28,7 +28,7 @@ from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.offsets import offset_invariants
-from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
 from regroup.lab.checker.store import store_invariants
@@ -118,6 +118,8 @@ class Checker:
             # sessions that the generation is to start again
             self._violations.check(invariants.no_deadline_is_missed, exchange)
         self.state.timeouts.on_command(exchange, now_ms)
+        for detail in self.state.expiry.early_look(exchange, now_ms):
+            self._violations.report_exchange(CHECKS_KEEP_THEIR_INTERVAL, detail, exchange)
         for detail in self.state.expiry.on_command(exchange, now_ms):
             self._violations.report_exchange(OFFSETS_EXPIRE, detail, exchange)
         if isinstance(exchange.command, ResolveRegexes):

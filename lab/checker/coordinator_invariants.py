@@ -18,10 +18,12 @@ from regroup.lab.checker.classic.join_responses import (
     a_restarted_leader_does_not_assign,
 )
 from regroup.lab.checker.classic.sessions import early_deadline
+from regroup.lab.checker.consumer.rules import INVALID_BY_ITSELF
 from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
 from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.offsets.offset_invariants import (
+    deleted_offsets_are_gone,
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
@@ -50,6 +52,8 @@ def was_unavailable(exchange: ObservedExchange) -> bool:
     refusals = (exchange.refusal, exchange.coordinator.refusal)
     if refusals == (None, None):
         return False
+    if isinstance(exchange.command, ConsumerGroupHeartbeat) and exchange.error_code in INVALID_BY_ITSELF:
+        return True
     is_loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in refusals
     # While it loads, a coordinator accepts every heartbeat.
     accepts = is_loading and isinstance(exchange.command, c.Heartbeat)
@@ -233,6 +237,7 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.DescribeGroup: (*RESPONSE_INVARIANTS, a_description_shows_the_stored_group),
+    c.OffsetDelete: (*RESPONSE_INVARIANTS, deleted_offsets_are_gone),
     c.OffsetFetch: (*RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed),
 }
 """`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
@@ -272,6 +277,8 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
     if kind is ConsumerGroupHeartbeat or is_refused_by_upgrade or is_of_consumers:
         if kind is c.OffsetFetch:
             return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed)
+        if kind is c.OffsetDelete:
+            return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, deleted_offsets_are_gone)
         return CONSUMER_GROUP_RESPONSE_INVARIANTS
     return RESPONSE_INVARIANTS_BY_COMMAND.get(kind, RESPONSE_INVARIANTS)
 

@@ -23,7 +23,7 @@ from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
-from regroup.lab.checker.offsets.expiry import OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
 from regroup.lab.checker.store import store_invariants as st
 from regroup.lab.checker.store.comparison import FULL_REPLAY
@@ -55,7 +55,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             ),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
-        "Deadlines": (*_from_docstrings(c.DEADLINE_INVARIANTS), (OFFSETS_EXPIRE, "")),
+        "Deadlines": (*_from_docstrings(c.DEADLINE_INVARIANTS), (OFFSETS_EXPIRE, ""), (CHECKS_KEEP_THEIR_INTERVAL, "")),
         "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
         "Groups": (
             *_from_docstrings([*GROUP_INVARIANTS, *steps]),

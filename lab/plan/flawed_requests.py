@@ -19,4 +19,9 @@ CONSUMER_FLAWED_REQUESTS: Final = (
     "an OffsetFetch of an unknown member",
 )
 """Requests that are refused in groups of the consumer protocol (KIP-848)."""
+UPGRADE_ATTEMPTS: Final = (
+    "a ConsumerGroupHeartbeat with an invalid pattern",
+    "a ConsumerGroupHeartbeat without a subscription",
+)
+"""Requests of a member of the consumer protocol that joins, and is refused by every group."""
 FLAWED_REQUESTS: Final = (*CLASSIC_FLAWED_REQUESTS, *CONSUMER_FLAWED_REQUESTS)

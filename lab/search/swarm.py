@@ -23,9 +23,11 @@ from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
     draw_consumer_settings,
+    draw_migration_policy,
     draw_new_topics,
     draw_patterns,
     draw_protocols,
+    draw_slow_revoker,
     has_consumer_protocol,
 )
 from regroup.lab.search.swarm_sequences import draw_sequences
@@ -126,14 +128,17 @@ def _draw_setup(seed: int, max_members: int, consumer_share: float) -> Simulatio
     protocols = random_stream("group protocol")
     members = draw_protocols(protocols, members, consumer_share)
     members = draw_patterns(random_stream("patterns"), vary_members(random_stream("each member"), members))
+    members = draw_slow_revoker(random_stream("slow revoker"), members)
     settings = draw_settings(random_stream("settings"), len(members)) | draw_expiry(random_stream("expiry"))
     if has_consumer_protocol(members):
         settings |= draw_consumer_settings(protocols)
+    release = draw_release(random_stream("release"), members)
+    settings |= draw_migration_policy(random_stream("migration policy"), members, release)
     return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
         brokers=random_stream("brokers").choices((1, 2, 3), (6, 3, 1))[0],
-        release=draw_release(random_stream("release"), members),
+        release=release,
         settings=settings,
         topics=topics,
         members=members,

@@ -26,6 +26,14 @@ CONSUMER_FAULTS: Final = ((), (), (), ("slow-join:5s",), ("slow-revoke:2s",), ("
 CONSUMER_APIS: Final = ("ConsumerGroupHeartbeat", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
 """The requests that a member of the consumer protocol sends, for faults by which one is lost."""
 SHORT_SESSION_MS: Final = 10_000
+MIGRATION_POLICY: Final = "group.consumer.migration.policy"
+POLICY_SHARE: Final = 1 / 12
+"""The share of plans whose setting of this name is drawn. Only classic groups have one."""
+SLOW_REVOKER_SHARE: Final = 1 / 4
+"""The share of plans with the consumer protocol in which a member does not give up its partitions in time."""
+SLOW_REVOKER_TIMEOUT_MS: Final = 30_000
+SLOW_REVOKER_FAULTS: Final = ("slow-revoke:45s",)
+"""Longer than the rebalance timeout of such a member, which is its `max.poll.interval.ms`."""
 
 
 def draw_protocols(
@@ -74,6 +82,27 @@ def draw_new_topics(rng: Random, members: Mapping[str, MemberPlan], duration_ms:
     for number in range(rng.randint(1, 2)) if topics else ():
         created = TopicIsCreated(f"{rng.choice(topics)}-{number + 2}", rng.randint(1, 4))
         yield PlannedStep(StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100), created)
+
+
+def draw_slow_revoker(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, MemberPlan]:
+    """The members, in few plans one of the consumer protocol with a rebalance timeout within which it does not give up
+    its partitions."""
+    names = [name for name, each in members.items() if each.protocol == CONSUMER]
+    slow = rng.choice(names) if names and rng.random() < SLOW_REVOKER_SHARE else None
+    return {
+        name: replace(each, max_poll_interval_ms=SLOW_REVOKER_TIMEOUT_MS, faults=SLOW_REVOKER_FAULTS)
+        if name == slow
+        else each
+        for name, each in members.items()
+    }
+
+
+def draw_migration_policy(rng: Random, members: Mapping[str, MemberPlan], release: str) -> dict[str, str | int]:
+    """Draw the broker setting that says whether groups change their protocol, in few plans of classic groups; their
+    brokers know the consumer protocol. Most refuse a change."""
+    if rng.random() >= POLICY_SHARE or release or has_consumer_protocol(members):
+        return {}
+    return {MIGRATION_POLICY: rng.choice(("disabled", "disabled", "downgrade", "bidirectional"))}
 
 
 def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:

@@ -5,11 +5,11 @@
 Each sequence has a random stream of its own, and is part of few plans: in all others a seed draws what it drew before.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
-from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
+from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS, UPGRADE_ATTEMPTS
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     AbortsTransaction,
@@ -22,6 +22,7 @@ from regroup.lab.plan.steps import (
     KafkaLogFails,
     Leaves,
     NewMemberFallsSilent,
+    OffsetsAreDeleted,
     PowerFails,
     Restarts,
     SimulationStep,
@@ -30,7 +31,7 @@ from regroup.lab.plan.steps import (
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
-from regroup.lab.search.swarm_protocols import has_consumer_protocol
+from regroup.lab.search.swarm_protocols import MIGRATION_POLICY, has_consumer_protocol
 
 DEPARTURE_SHARE: Final = 1 / 12
 """The share of plans in which all members leave, so that the group stays Empty."""
@@ -63,7 +64,9 @@ def draw_sequences(
     members, groups = list(plan.members), list(dict.fromkeys(each.group for each in plan.members.values()))
     departure = random_stream("departure")
     if departure.random() < DEPARTURE_SHARE:
-        yield from departure_of(members, departure.randrange(duration_ms // 2) // 100 * 100)
+        at_ms = departure.randrange(duration_ms // 2) // 100 * 100
+        yield from departure_of(members, at_ms)
+        yield from draw_deletions(random_stream("deletions after departure"), plan, groups, at_ms, duration_ms)
     death = random_stream("coordinator death")
     if death.random() < COORDINATOR_DEATH_SHARE:
         yield from draw_coordinator_death(death, death.choice(members), plan.brokers)
@@ -94,6 +97,32 @@ def draw_sequences(
         yield from _at_drawn_times(
             flaws, duration_ms, lambda: InvalidRequestIsSent(flaws.choice(groups), flaws.choice(known))
         )
+
+    if MIGRATION_POLICY in plan.settings:
+        yield from draw_upgrade_attempts(random_stream("upgrade attempts"), groups, duration_ms)
+
+
+def draw_deletions(
+    rng: Random, plan: SimulationPlan, groups: Sequence[str], from_ms: int, duration_ms: int
+) -> Iterator[PlannedStep]:
+    """Draw the steps in which an administrator deletes offsets of groups that all members have left; in half of the
+    plans there are none."""
+    for _ in range(rng.choice((0, 0, 1, 3))):
+        at_ms = min(from_ms + rng.randrange(1_000, 120_000), duration_ms - 1) // 100 * 100
+        deleted = OffsetsAreDeleted(rng.choice(list(plan.topics)), rng.choice(groups))
+        yield PlannedStep(StepTrigger(delay_ms=at_ms), deleted)
+
+
+def draw_upgrade_attempts(rng: Random, groups: Sequence[str], duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which a client of the consumer protocol tries to join classic groups, by which they might
+    change their protocol: at drawn times, and while a group rebalances."""
+    for _ in range(rng.choice((3, 10))):
+        attempt = InvalidRequestIsSent(rng.choice(groups), rng.choice(UPGRADE_ATTEMPTS))
+        milestone = rng.choice(
+            ("", *(f"the group is {each}" for each in ("PreparingRebalance", "CompletingRebalance")))
+        )
+        delay_ms = rng.choice((0, 1, 100, 2_000)) if milestone else rng.randrange(duration_ms) // 10 * 10
+        yield PlannedStep(StepTrigger(milestone, delay_ms), attempt)
 
 
 def _at_drawn_times(rng: Random, duration_ms: int, step: Callable[[], SimulationStep]) -> Iterator[PlannedStep]:

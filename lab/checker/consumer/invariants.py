@@ -17,6 +17,7 @@ from regroup.lab.checker.consumer.classic_members import (
 )
 from regroup.lab.checker.consumer.groups import AnsweredMember, ConsumerGroups, assignment_of
 from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
+from regroup.lab.checker.consumer.profiles import a_member_is_stored_as_it_describes_itself
 from regroup.lab.checker.consumer.stored_group import Partition, flat
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
@@ -183,14 +184,29 @@ def a_heartbeat_bumps_the_group_epoch_once(
 # -- requests with and without success
 
 
+def only_an_invalid_heartbeat_is_refused_as_invalid(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """A heartbeat is refused as invalid if one of its own fields is wrong or missing, and only then."""
+    command = exchange.command
+    if not isinstance(command, ConsumerGroupHeartbeat):
+        return None
+    expected = rules.request_error(command)
+    is_refused = exchange.error_code in rules.INVALID_BY_ITSELF
+    return f"its fields have {expected.name}" if (expected or is_refused) and exchange.error_code != expected else None
+
+
 def a_heartbeat_gets_the_error_of_the_rules(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
     """A heartbeat is accepted, or refused with an error, as the stored group and Kafka's rules require."""
     command = exchange.command
     before = exchange.before
-    if not isinstance(command, ConsumerGroupHeartbeat) or (before.consumer is None and before.state not in NO_MEMBERS):
-        return None  # whether a classic group may be upgraded is another matter
+    if not isinstance(command, ConsumerGroupHeartbeat):
+        return None
+    if before.consumer is None and before.state not in NO_MEMBERS:
+        expected = rules.upgrade_error(before, command, settings)  # the rest depends on the members of the group
+        return unlike(expected, exchange, rules.INVALID_BY_ITSELF) if expected else None
     stored = groups.group(exchange.group_id).stored
     return unlike(rules.heartbeat_error(stored, command, settings.group_consumer_max_size), exchange)
 
@@ -215,8 +231,12 @@ def a_commit_gets_the_error_of_the_rules(
 def a_fenced_request_changes_nothing(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """A request that is refused because of its member id or its epoch changes nothing in the group."""
-    if exchange.error_code not in FENCING_ERRORS or exchange.after is exchange.before or waits_for_log(exchange):
+    """A request that is refused because of its member id, its epoch or its own fields changes nothing in the group."""
+    if (
+        exchange.error_code not in (*FENCING_ERRORS, *rules.INVALID_BY_ITSELF)
+        or exchange.after is exchange.before
+        or waits_for_log(exchange)
+    ):
         return None
     before, after = exchange.before.event_number, exchange.after.event_number
     return f"it had events {before + 1} to {after}" if after != before else None
@@ -257,6 +277,7 @@ def _name(partition: Partition) -> str:
 
 
 RULE_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
+    only_an_invalid_heartbeat_is_refused_as_invalid,
     a_heartbeat_gets_the_error_of_the_rules,
     a_commit_gets_the_error_of_the_rules,
     a_classic_member_gets_the_error_of_the_rules,
@@ -270,6 +291,7 @@ HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_member_at_the_target_has_nothing_outside_it,
     only_a_present_epoch_is_accepted,
     a_response_says_what_is_stored,
+    a_member_is_stored_as_it_describes_itself,
     a_full_heartbeat_gets_its_assignment,
     a_heartbeat_bumps_the_group_epoch_once,
 )

@@ -17,12 +17,15 @@ from typing import Final
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ReconciliationState
-from regroup.coordinator.group import MemberProfile
+from regroup.coordinator.group import Group, MemberProfile
 from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
 from regroup.lab.checker.consumer.stored_group import Partition, StoredGroup, StoredMember, flat
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscription
 from regroup.protocol.errors import ErrorCode as E
 
+INVALID_BY_ITSELF: Final = (E.INVALID_REQUEST, E.UNSUPPORTED_ASSIGNOR)
+"""The errors of heartbeats that Kafka refuses before it looks for the group, also while the group is being loaded."""
+SERVER_ASSIGNORS: Final = ("uniform", "range")
 UNJUDGED: Final = (
     E.INVALID_REQUEST,
     E.UNSUPPORTED_ASSIGNOR,
@@ -32,6 +35,23 @@ UNJUDGED: Final = (
     E.OFFSET_METADATA_TOO_LARGE,
 )
 """Errors that do not follow from the group."""
+
+
+def request_error(command: ConsumerGroupHeartbeat) -> E:
+    """The error of a heartbeat that is invalid by its own fields, whatever its group is like; NONE if it is valid."""
+    epoch, names = command.member_epoch, (command.group_id, command.instance_id, command.rack_id)
+    needs_member_id = command.requires_member_id or epoch not in (0, AWAY_EPOCH)
+    is_first = command.rebalance_timeout_ms != -1 and command.owned is not None and not command.owned
+    says_topics = command.subscribed_topics is not None or command.subscribed_regex is not None
+    if (
+        (needs_member_id and not command.member_id.strip())
+        or any(each is not None and not each.strip() for each in names)
+        or (epoch == 0 and not (is_first and says_topics))
+        or (epoch == AWAY_EPOCH and command.instance_id is None)
+        or epoch < AWAY_EPOCH
+    ):
+        return E.INVALID_REQUEST
+    return E.NONE if command.server_assignor in (None, *SERVER_ASSIGNORS) else E.UNSUPPORTED_ASSIGNOR
 
 
 def heartbeat_error(group: StoredGroup, command: ConsumerGroupHeartbeat, max_size: int) -> E:
@@ -54,6 +74,15 @@ def heartbeat_error(group: StoredGroup, command: ConsumerGroupHeartbeat, max_siz
         return E.NONE if is_free else E.UNRELEASED_INSTANCE_ID
     refused = identity_error(group, member_id, instance_id)
     return refused or epoch_error(group.members[member_id], command)
+
+
+def upgrade_error(group: Group, command: ConsumerGroupHeartbeat, settings: CoordinatorSettings) -> E:
+    """The error that Kafka gives a heartbeat of the consumer protocol to a classic group with members, as far as the
+    settings decide it; NONE if they allow that the group becomes one of the consumer protocol."""
+    policy = settings.group_consumer_migration_policy
+    may_upgrade = policy in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+    is_small = len(group.members) <= settings.group_consumer_max_size
+    return E.NONE if command.member_epoch == 0 and may_upgrade and is_small else E.GROUP_ID_NOT_FOUND
 
 
 def identity_error(group: StoredGroup, member_id: str, instance_id: str | None) -> E:

@@ -86,7 +86,7 @@ def a_kept_partition_keeps_its_epoch(group: StoredGroup, event: Event) -> str | 
 def a_waiting_member_waits_for_something(group: StoredGroup, event: Event) -> str | None:
     """A member waits for partitions only if another one has them, and is STABLE only if it has its whole target.
 
-    Topics to which it does not subscribe are left out of its target.
+    Topics to which it does not subscribe are left out of its target; those of a pattern are not known here.
     """
     if not isinstance(event, ce.MemberReconciled) or event.pending_revocation or event.epoch != group.target_epoch:
         return None
@@ -94,7 +94,8 @@ def a_waiting_member_waits_for_something(group: StoredGroup, event: Event) -> st
     blocked = {each for each in missing if group.other_holder(each, event.member_id)}
     if event.state is ReconciliationState.UNRELEASED_PARTITIONS and not blocked:
         return f"{event.member_id} is {event.state} at epoch {event.epoch}, and no other member has {_names(missing)}"
-    if event.state is ReconciliationState.STABLE and blocked:
+    has_pattern = bool(_member(group, event.member_id).profile.subscribed_regex)
+    if event.state is ReconciliationState.STABLE and blocked and not has_pattern:
         return f"{event.member_id} is {event.state} at epoch {event.epoch}, and waits for {_names(blocked)}"
     return None
 

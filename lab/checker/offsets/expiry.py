@@ -21,6 +21,9 @@ OFFSETS_EXPIRE: Final = (
     "An offset is gone when its retention and one check interval are over, unless a member subscribes to its topic, "
     "its group rebalances, or a transaction or Kafka's log has a newer one for its partition."
 )
+CHECKS_KEEP_THEIR_INTERVAL: Final = "A coordinator looks for expired offsets once in each check interval, not earlier."
+ROUNDING_MS: Final = 1
+"""By how much a time in whole milliseconds may be too short."""
 SLACK_MS: Final = 1_000
 """How late a coordinator may look for offsets, in milliseconds."""
 
@@ -33,6 +36,19 @@ class OffsetExpiry:
         self._interval_ms = settings.offsets_retention_check_interval_ms
         self._checked_ms: dict[str, int] = {}
         """By group id, when the coordinator last looked, loaded the group or created it, by the run's clock."""
+        self._looked_ms: dict[str, int] = {}
+        """By group id, when its present coordinator last looked."""
+
+    def early_look(self, exchange: ObservedExchange, now_ms: int) -> Iterator[str]:
+        """Describe a look for expired offsets that comes before the check interval since the last one is over."""
+        group_id = exchange.group_id
+        if isinstance(exchange.command, c.ExpireOffsets):
+            since_ms = now_ms - self._looked_ms.get(group_id, now_ms - self._interval_ms)
+            if since_ms < self._interval_ms - ROUNDING_MS:
+                yield f"it has looked {since_ms} ms ago in group {group_id}"
+            self._looked_ms[group_id] = now_ms
+        if isinstance(exchange.command, c.LoadGroup) or not exchange.after.exists:
+            self._looked_ms.pop(group_id, None)  # another coordinator may have the group now
 
     def on_command(self, exchange: ObservedExchange, now_ms: int) -> Iterator[str]:
         """Describe each offset that a look for expired ones has left, and a look that should have come before now."""

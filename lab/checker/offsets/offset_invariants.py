@@ -34,6 +34,17 @@ def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: Observ
     return None
 
 
+def deleted_offsets_are_gone(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A partition for which OffsetDelete succeeds has no committed offset when the request was handled (KIP-496)."""
+    response: Any = exchange.response
+    for topic in response.topics:
+        for each in topic.partitions:
+            left = exchange.after.committed_offset(topic.name, each.partition_index)
+            if each.error_code == 0 and left is not None:
+                return f"{topic.name}-{each.partition_index} still has offset {left.offset}"
+    return None
+
+
 def offsets_change_with_a_reason(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """Committed offsets change by commits, ended transactions, deletions and the log, and by nothing else.
 

@@ -8,16 +8,19 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.evolve import EVOLVERS
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.supported_protocol import SupportedProtocol
+from regroup.coordinator.topics import NO_TOPICS
 from regroup.lab.checker import coordinator_invariants as invariants
 from regroup.lab.checker.store import store_invariants
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
 from tests.lab.checker.checker_harness import SUBSCRIPTION, CheckerHarness, assignment_of, run_ready
+from tests.lab.checker.made_exchanges import made_exchange
 
 EVERY = (
     *invariants.RESPONSE_INVARIANTS,
@@ -282,3 +285,15 @@ async def test_revalidated_heartbeats_are_observed_too() -> None:
     harness.join("ben", supported_protocols=(SupportedProtocol("range", SUBSCRIPTION),))
     assert not accept_again()
     assert harness.violated_sentences() == set()
+
+
+def test_a_coordinator_that_loads_may_refuse_a_heartbeat_that_is_invalid_by_itself() -> None:
+    heartbeat = ConsumerGroupHeartbeat(group_id="g", at_ms=0, member_id="anna", member_epoch=0, topics=NO_TOPICS)
+    exchange = made_exchange(heartbeat, Group(group_id="g"))
+    exchange.error_code = ErrorCode.INVALID_REQUEST
+    exchange.coordinator.refusal = None
+    assert not invariants.was_unavailable(exchange)
+    exchange.refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert invariants.was_unavailable(exchange)
+    exchange.error_code = ErrorCode.FENCED_MEMBER_EPOCH
+    assert not invariants.was_unavailable(exchange)

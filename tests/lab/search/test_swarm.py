@@ -21,7 +21,7 @@ from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_format import read_plan, write_plan
 from regroup.lab.search.plan_text import describe_plan
 from regroup.lab.search.swarm import FAULT_KINDS, draw_plan, drawn_faults
-from regroup.lab.search.swarm_protocols import has_consumer_protocol
+from regroup.lab.search.swarm_protocols import MIGRATION_POLICY, SLOW_REVOKER_FAULTS, has_consumer_protocol
 from regroup.lab.simulation.members import is_well_behaved
 from regroup.lab.simulation.run import play
 
@@ -140,6 +140,20 @@ def test_some_members_of_the_consumer_protocol_have_patterns_that_match_topics_c
     patterns = [each.pattern for plan in plans for each in plan.members.values() if each.pattern]
     assert 10 < len(plans) < 40
     assert any(fullmatch(pattern, topic) for pattern in patterns for topic in created)
+
+
+def test_a_slow_revoker_needs_longer_than_its_rebalance_timeout() -> None:
+    plans = [plan for plan in map(draw_plan, range(300)) if has_consumer_protocol(plan.members)]
+    slow = [each for plan in plans for each in plan.members.values() if each.faults == SLOW_REVOKER_FAULTS]
+    assert len(plans) / 12 < len(slow) < len(plans) / 3
+    assert {(each.protocol, each.max_poll_interval_ms) for each in slow} == {("consumer", 30_000)}
+
+
+def test_only_new_brokers_with_classic_groups_have_a_drawn_migration_policy() -> None:
+    plans = [plan for plan in map(draw_plan, range(300)) if MIGRATION_POLICY in plan.settings]
+    assert 10 < len(plans) < 40
+    assert {plan.settings[MIGRATION_POLICY] for plan in plans} == {"disabled", "downgrade", "bidirectional"}
+    assert not any(plan.release or has_consumer_protocol(plan.members) for plan in plans)
 
 
 @pytest.mark.slow

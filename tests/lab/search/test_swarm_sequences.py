@@ -3,7 +3,7 @@
 from functools import partial
 from random import Random
 
-from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS
+from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS, UPGRADE_ATTEMPTS
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.steps import (
     AbortsTransaction,
@@ -17,7 +17,14 @@ from regroup.lab.plan.steps import (
     StaysOutsidePoll,
 )
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
-from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death, draw_lost_return, draw_sequences
+from regroup.lab.search.swarm_sequences import (
+    departure_of,
+    draw_coordinator_death,
+    draw_deletions,
+    draw_lost_return,
+    draw_sequences,
+    draw_upgrade_attempts,
+)
 
 SEEDS = range(400)
 
@@ -99,6 +106,23 @@ def test_a_departure_lets_every_member_leave_at_one_time() -> None:
     steps = list(departure_of(["anna", "ben"], 5_000))
     assert [each.step for each in steps] == [Leaves("anna"), Leaves("ben")]
     assert {each.trigger.delay_ms for each in steps} == {5_000}
+
+
+def test_offsets_are_deleted_only_after_the_departure_of_the_members() -> None:
+    plan = SimulationPlan(topics={"orders": 1}, members={"anna": MemberPlan()})
+    drawn = [list(draw_deletions(Random(seed), plan, ["lab"], 5_000, 60_000)) for seed in SEEDS]
+    assert {len(each) for each in drawn} == {0, 1, 3}
+    assert all(5_000 < each.trigger.delay_ms < 60_000 for steps in drawn for each in steps)
+
+
+def test_attempts_to_change_a_group_are_made_while_it_rebalances_and_at_other_times() -> None:
+    steps = [each for seed in SEEDS for each in draw_upgrade_attempts(Random(seed), ["lab"], 60_000)]
+    assert {each.trigger.milestone for each in steps} == {
+        "",
+        "the group is PreparingRebalance",
+        "the group is CompletingRebalance",
+    }
+    assert {each.step.flaw for each in steps if isinstance(each.step, InvalidRequestIsSent)} == set(UPGRADE_ATTEMPTS)
 
 
 def test_a_coordinator_dies_when_the_outcome_of_a_transaction_is_stored() -> None:

@@ -12,6 +12,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer.groups import ConsumerGroups
+from regroup.lab.checker.consumer.profiles import a_member_is_stored_as_it_describes_itself
 from regroup.lab.checker.consumer.stored_group import StoredMember
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
@@ -83,6 +84,32 @@ def test_a_full_heartbeat_gets_its_assignment_and_a_short_one_need_not() -> None
     assert i.a_full_heartbeat_gets_its_assignment(groups(), exchange(full, answer("anna", 2, 0)), SETTINGS) is None
     for short in (heartbeat("anna", 2, (0,)), replace(heartbeat("anna", 2), **named)):
         assert i.a_full_heartbeat_gets_its_assignment(groups(), exchange(short, bare), SETTINGS) is None
+
+
+def stored_as(**fields: Any) -> ConsumerGroups:
+    """Anna, who described herself with an earlier heartbeat, and is stored with these fields after a short one."""
+    profile = ConsumerProfile(rebalance_timeout_ms=5_000, session_timeout_ms=45_000, subscribed_topics=("orders",))
+    known = groups()
+    known.group("g").before = StoredMember(profile)
+    known.group("g").stored.members["anna"] = StoredMember(replace(profile, **fields))
+    return known
+
+
+def test_a_short_heartbeat_leaves_a_member_as_it_has_described_itself() -> None:
+    short = exchange(heartbeat("anna", 2), answer("anna", 2))
+    assert a_member_is_stored_as_it_describes_itself(stored_as(), short, SETTINGS) is None
+    for name, value in (("rebalance_timeout_ms", -1), ("subscribed_topics", ()), ("instance_id", "anna-1")):
+        found = a_member_is_stored_as_it_describes_itself(stored_as(**{name: value}), short, SETTINGS)
+        assert (found or "").startswith(f"anna has {name} {value!r}")
+
+
+def test_a_member_is_stored_with_what_its_heartbeat_changes() -> None:
+    told = exchange(replace(heartbeat("anna", 2), subscribed_topics=("b", "a", "b"), rack_id="r"), answer("anna", 2))
+    described = stored_as(subscribed_topics=("a", "b"), rack_id="r")
+    assert a_member_is_stored_as_it_describes_itself(described, told, SETTINGS) is None
+    assert a_member_is_stored_as_it_describes_itself(stored_as(rack_id="r"), told, SETTINGS)
+    other = CoordinatorSettings(group_consumer_session_timeout_ms=50_000)
+    assert "session_timeout_ms" in (a_member_is_stored_as_it_describes_itself(described, told, other) or "")
 
 
 def test_an_older_epoch_commits_what_the_member_has_had_since_then() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
-from regroup.coordinator.group import MemberProfile
+from regroup.coordinator.group import Group, MemberProfile
 from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.coordinator.topics import NO_TOPICS
@@ -18,6 +18,8 @@ from regroup.lab.checker.consumer.rules import (
     fetch_error,
     heartbeat_error,
     join_error,
+    request_error,
+    upgrade_error,
 )
 from regroup.lab.checker.consumer.stored_group import StoredGroup, StoredMember
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
@@ -249,3 +251,35 @@ def test_a_sync_group_names_the_first_assignor_that_was_offered() -> None:
     named = {None: E.NONE, "range": E.NONE, "sticky": E.INCONSISTENT_GROUP_PROTOCOL}
     assert {each: classic_error(mixed_group(), replace(sync, protocol_name=each)) for each in named} == named
     assert classic_error(mixed_group(), replace(sync, protocol_type="connect")) is E.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (heartbeat("anna", 5), E.NONE),
+        (heartbeat("", 5), E.INVALID_REQUEST),
+        (heartbeat("", 0), E.INVALID_REQUEST),
+        (heartbeat("anna", 5, instance_id=" "), E.INVALID_REQUEST),
+        (heartbeat("anna", -2), E.INVALID_REQUEST),
+        (heartbeat("anna", -2, instance_id="a-1"), E.NONE),
+        (heartbeat("anna", -3), E.INVALID_REQUEST),
+        (heartbeat("anna", 0, owned={}, rebalance_timeout_ms=1, subscribed_regex="a"), E.NONE),
+        (heartbeat("anna", 0, owned={"t": (0,)}, rebalance_timeout_ms=1, subscribed_regex="a"), E.INVALID_REQUEST),
+        (heartbeat("anna", 0, owned={}, rebalance_timeout_ms=1), E.INVALID_REQUEST),
+        (heartbeat("anna", 0, owned={}, subscribed_topics=()), E.INVALID_REQUEST),
+        (heartbeat("anna", 5, server_assignor="range"), E.NONE),
+        (heartbeat("anna", 5, server_assignor="sticky"), E.UNSUPPORTED_ASSIGNOR),
+    ],
+)
+def test_a_heartbeat_is_invalid_by_its_own_fields(command: ConsumerGroupHeartbeat, expected: E) -> None:
+    assert request_error(command) == expected
+
+
+def test_a_classic_group_with_members_changes_its_protocol_only_if_the_policy_allows_it() -> None:
+    classic, joining = Group(group_id="g"), heartbeat("ben", 0, owned={})
+    errors = {
+        policy: upgrade_error(classic, joining, CoordinatorSettings(group_consumer_migration_policy=policy))
+        for policy in MigrationPolicy
+    }
+    assert [policy for policy, error in errors.items() if not error] == ["bidirectional", "upgrade"]
+    assert upgrade_error(classic, heartbeat("ben", 5), CoordinatorSettings()) == E.GROUP_ID_NOT_FOUND

@@ -132,3 +132,10 @@ def test_a_member_that_gets_back_what_it_gave_up_has_got_it_now() -> None:
     turned = (*HISTORY[:10], bumped(4), target(4, anna=(0, 1, 2), ben=()))
     assert step_violations(stored(turned), step("anna", 2, 4, S.STABLE, {0: 2, 1: 4, 2: 4})) == []
     assert step_violations(stored(turned), step("anna", 2, 4, S.STABLE, {0: 2, 1: 2, 2: 2}))
+
+
+def test_the_target_of_a_pattern_may_have_topics_that_its_member_does_not_know_yet() -> None:
+    named = step("ben", 0, 3, S.STABLE, {})
+    with_pattern = (*ANNA_HAS_ALL[:5], subscribed("ben", subscribed_regex="o.*"), *ANNA_HAS_ALL[6:])
+    assert step_violations(stored(with_pattern), named) == []
+    assert step_violations(stored(ANNA_HAS_ALL), named)

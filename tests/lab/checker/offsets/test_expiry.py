@@ -151,3 +151,13 @@ def test_a_group_without_offsets_needs_no_look() -> None:
     expiry = OffsetExpiry(SETTINGS)
     expiry.on_loaded("payments", 0)
     assert list(expiry.overdue(replace(STABLE, committed_offsets={}), 60_000)) == []
+
+
+def test_two_looks_have_the_check_interval_between_them() -> None:
+    expiry = OffsetExpiry(SETTINGS)
+    look = exchange(c.ExpireOffsets(group_id="payments", at_ms=0), STABLE, STABLE)
+    load = exchange(c.LoadGroup(group_id="payments", at_ms=0), STABLE, STABLE)
+    assert [list(expiry.early_look(look, now_ms)) for now_ms in (7_000, 12_000)] == [[], []]
+    assert list(expiry.early_look(look, 16_995)) == ["it has looked 4995 ms ago in group payments"]
+    assert list(expiry.early_look(load, 17_000)) == []
+    assert list(expiry.early_look(look, 17_001)) == [], "another coordinator looks at times of its own"

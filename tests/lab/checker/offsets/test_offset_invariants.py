@@ -16,11 +16,16 @@ from regroup.coordinator.group import (
 )
 from regroup.lab.checker.offsets.offset_invariants import (
     a_transaction_ends_as_a_whole,
+    deleted_offsets_are_gone,
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
 )
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.offsets import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
@@ -222,3 +227,18 @@ def test_an_offset_whose_commit_has_named_a_time_and_one_that_stays_are_not_chec
 def test_other_commands_expire_nothing() -> None:
     exchange = made_exchange(c.DeleteTopicOffsets(**NAMED, topic="orders"), EMPTIED, group())
     assert offsets_expire_after_their_retention(STATE, exchange) is None
+
+
+# -- OffsetDelete
+
+
+def test_an_offset_that_a_successful_deletion_leaves_is_found() -> None:
+    def found(after: Group, code: int = 0) -> str | None:
+        row = OffsetDeleteResponsePartition(partition_index=0, error_code=code)
+        response = OffsetDeleteResponse(topics=[OffsetDeleteResponseTopic(name="orders", partitions=[row])])
+        command = c.OffsetDelete(**NAMED, partitions={"orders": (0,)})
+        return deleted_offsets_are_gone(STATE, made_exchange(command, KNOWN, after, response))
+
+    assert found(group()) is None
+    assert found(KNOWN) == "orders-0 still has offset 7"
+    assert found(KNOWN, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) is None
