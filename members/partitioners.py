@@ -261,7 +261,9 @@ class DefaultPartitioner(Partitioner):
         fixed = self._fixed_partition(record, load)
         if fixed is not None:
             return fixed
-        return self._draw_sticky_partition(load) if self.sticky_partition is None else self.sticky_partition
+        if self.sticky_partition is None or self.sticky_partition >= load.partition_count:
+            return self._draw_sticky_partition(load)
+        return self.sticky_partition
 
     def _draw_sticky_partition(self, load: PartitionLoad) -> int:
         """Draw another partition than the present one, if there is one. Kafka draws until it differs."""
@@ -300,7 +302,7 @@ class BuiltInPartitioner(Partitioner):
         if fixed is not None:
             self._batches.append(fixed, record.size_bytes)
             return fixed
-        if self.sticky_partition is None:
+        if self.sticky_partition is None or self.sticky_partition >= load.partition_count:
             self.sticky_partition = self._draw(load)
         chosen = self.sticky_partition
         self._batches.append(chosen, record.size_bytes)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Self
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState, every_partition
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.runtime.deadlines import next_deadline
+from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.simulation.members import LabMember
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.world import World
@@ -82,7 +83,12 @@ def _missing_of_consumer_protocol(
     """Describe what a group of the consumer protocol lacks to have recovered; None if it lacks nothing.
 
     Every running member has to own its share of the target, and the shares have to be all subscribed partitions.
+    Members of the classic protocol that are too many for `group.max.size` stay in such a group when the others are
+    gone. As with Kafka 4.4, none of their heartbeats leads to a new target, so the group may stay Assigning.
     """
+    are_classic = all(world.plan.members[name].protocol == CLASSIC for name in running)
+    if group.state is ConsumerGroupState.ASSIGNING and are_classic:
+        return None
     if group.state is not ConsumerGroupState.STABLE:
         return f"group {group_id} is {group.state}"
     if len(group.members) != len(running):

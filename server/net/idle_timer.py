@@ -32,8 +32,10 @@ class IdleTimer:
         self._timer.cancel()
 
     def _check(self) -> None:
-        idle_s = 0.0 if self._is_waited_for() else self._loop.time() - self._last_activity_s
-        if idle_s < self._max_idle_s:
-            self._timer = self._loop.call_later(self._max_idle_s - idle_s, self._check)
+        # The time when it is due is compared, not the time that is left: that may be less than a clock can tell.
+        now_s = self._loop.time()
+        due_s = (now_s if self._is_waited_for() else self._last_activity_s) + self._max_idle_s
+        if now_s < due_s:
+            self._timer = self._loop.call_at(due_s, self._check)
         else:
             self._on_idle()

@@ -238,3 +238,10 @@ def test_the_first_random_number_is_the_draw_and_decides_the_others() -> None:
 def test_every_key_has_one_of_the_partitions(key: bytes, count: int) -> None:
     assert -(2**31) <= murmur2(key) < 2**31
     assert 0 <= partition_for_key(key, count) < count
+
+
+@pytest.mark.parametrize("partitioner_class", ["BuiltInPartitioner", "DefaultPartitioner", "UniformStickyPartitioner"])
+def test_a_sticky_partition_that_a_smaller_topic_does_not_have_is_drawn_again(partitioner_class: str) -> None:
+    sticky = new(partitioner_class, 5, 4)
+    assert sticky.partition(ProducedRecord(size_bytes=10), PartitionLoad.idle(6)) >= 2
+    assert sticky.partition(ProducedRecord(size_bytes=10), PartitionLoad.idle(2)) < 2

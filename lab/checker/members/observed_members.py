@@ -180,6 +180,7 @@ class ObservedMembers:
         then not checked."""
         self._fenced.on_note(name, note)
         self._words.on_note(name, note)
+        self._retries.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
             self._words.on_zombie(name)

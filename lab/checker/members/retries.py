@@ -3,6 +3,7 @@
 retries = Retries(now_ms)
 retries.on_request("anna", message)                 # the violation that this request is, or None
 retries.on_response("anna", message, response)      # its response; None if it has failed
+retries.on_note("anna", note)                       # a fault that begins
 """
 
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
@@ -59,23 +62,37 @@ class Retries:
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
         self._searches: dict[str, _Search] = {}
+        self._slow_to_sync: set[str] = set()
+        self._zombies: set[str] = set()
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Note a fault by which a member sends SyncGroup late, or commits as a zombie, whatever it knows by then."""
+        if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.SLOW_SYNC:
+            self._slow_to_sync.add(name)
+        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
+            self._zombies.add(name)
 
     def on_new_life(self, name: str) -> None:
         """Forget what was known of a member: its process has ended."""
         self._searches.pop(name, None)
+        self._zombies.discard(name)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a request by what has failed before."""
         search = self._searches.setdefault(name, _Search())
         search.sent[id(message)] = search.found
         kind = type(message)
-        if search.is_lost and isinstance(message, OF_THE_COORDINATOR):
+        if search.is_lost and isinstance(message, OF_THE_COORDINATOR) and not self._is_by_plan(name, message):
             return MemberViolation(LOOKS_AGAIN, f"{name} sends {kind.__name__}")
         failed_ms = search.failed_ms.pop(kind, None)
         if failed_ms is None or self._now_ms() - failed_ms >= SHORTEST_BACKOFF_MS:
             return None
         after_ms = self._now_ms() - failed_ms
         return MemberViolation(WAITS_BEFORE_REPEATING, f"{name} repeats {kind.__name__} {after_ms} ms after it failed")
+
+    def _is_by_plan(self, name: str, message: Message) -> bool:
+        """Whether a member sends this request because of a fault in its plan."""
+        return name in (self._slow_to_sync if isinstance(message, SyncGroupRequest) else self._zombies)
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note a response; None for a request that has failed."""

@@ -28,6 +28,9 @@ class MessageInterceptor:
         """API keys of the requests that have no response yet, by the client's endpoint and correlation id."""
         self._to_lose: list[tuple[str, int, bool]] = []
         """Messages to lose: the client's host, the API key, and whether the response is lost instead of the request."""
+        self._rest: dict[tuple[Endpoint, bool], int] = {}
+        """How many bytes of the last frame are still to come, by endpoint and whether it sends or receives them: a long
+        response is written in pieces."""
 
     def lose_next(self, host: str, api: str, *, response: bool) -> None:
         """Break the connection of a host when its next request of this API arrives at the broker, so that it is lost.
@@ -41,7 +44,7 @@ class MessageInterceptor:
         if not endpoint.is_client:
             return
         pending = self._pending.setdefault(endpoint, {})
-        for offset in _frames(data):
+        for offset in self._frames(endpoint, data, is_sent=True):
             api_key, _, correlation_id = _REQUEST.unpack_from(data, offset)
             pending[correlation_id] = api_key
             self._reach_milestone(f"{endpoint.host} {_SENDS} {_API_NAMES[api_key]}")
@@ -54,7 +57,7 @@ class MessageInterceptor:
         """
         client = endpoint if endpoint.is_client else endpoint.peer
         pending = self._pending.get(client, {})
-        for offset in _frames(data):
+        for offset in self._frames(endpoint, data, is_sent=False):
             if endpoint.is_client:
                 api_key = pending.pop(_CORRELATION_ID.unpack_from(data, offset)[0], None)
             else:
@@ -67,17 +70,15 @@ class MessageInterceptor:
                 self._reach_milestone(f"{client.host} {_RECEIVES} {_API_NAMES[api_key]} response")
         return False
 
-
-def _frames(data: bytes) -> Sequence[int]:
-    """The offset of each frame's content.
-
-    The bytes hold whole frames, since the programs in the lab write them so; mostly they hold one.
-    """
-    offset, offsets = 0, []
-    while offset + _LENGTH.size <= len(data):
-        offsets.append(offset + _LENGTH.size)
-        offset += _LENGTH.size + _LENGTH.unpack_from(data, offset)[0]
-    return offsets
+    def _frames(self, endpoint: Endpoint, data: bytes, *, is_sent: bool) -> Sequence[int]:
+        """The offset of the content of each frame that begins in these bytes; mostly they hold one."""
+        offset, offsets = self._rest.pop((endpoint, is_sent), 0), []
+        while offset + _LENGTH.size <= len(data):
+            offsets.append(offset + _LENGTH.size)
+            offset += _LENGTH.size + _LENGTH.unpack_from(data, offset)[0]
+        if offset > len(data):
+            self._rest[endpoint, is_sent] = offset - len(data)
+        return offsets
 
 
 def needs_interceptor(plan: SimulationPlan) -> bool:

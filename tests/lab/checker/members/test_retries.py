@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 
 from regroup.lab.checker.members.retries import LOOKS_AGAIN, SHORTEST_BACKOFF_MS, WAITS_BEFORE_REPEATING, Retries
+from regroup.members.faults import parse_fault
+from regroup.members.runtime.notes import FaultBegan
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
-from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, LeaveGroupRequest
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, LeaveGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 FOUND = FindCoordinatorResponse(node_id=0, host="broker", port=1)
+COMMIT = OffsetCommitRequest(group_id="payments", topics=[])
+SYNC = SyncGroupRequest(group_id="payments", generation_id=1, member_id="anna-1")
 NOT_FOUND = FindCoordinatorResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, node_id=-1, host="", port=-1)
 
 
@@ -123,3 +128,14 @@ def test_a_new_process_has_lost_no_coordinator() -> None:
     anna.retries.on_new_life("anna")
     anna.beat(HeartbeatResponse())
     assert anna.sentences == []
+
+
+def test_a_zombie_commits_and_a_slow_member_syncs_by_plan_whatever_they_have_lost() -> None:
+    for fault, message in (("zombie", COMMIT), ("slow-sync:20s", SYNC)):
+        anna = Observed()
+        anna.beat(None)
+        anna.retries.on_note("anna", FaultBegan(parse_fault(fault)))
+        anna.send(message)
+        assert anna.sentences == []
+        anna.beat(HeartbeatResponse())
+        assert anna.sentences == ([] if fault == "zombie" else [LOOKS_AGAIN])
