@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
-from regroup.members.runtime.notes import MemberNote, RequestRefused
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, MemberNote, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -46,8 +47,13 @@ class FencedMembers:
         self._fences: dict[str, _Fence] = {}
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Mark a member as fenced if its note reports that its heartbeat was refused with a fencing error."""
-        if isinstance(note, RequestRefused) and note.api == _HEARTBEAT and note.error in _FENCING:
+        """Mark a member as fenced if its note reports that its heartbeat was refused with a fencing error.
+
+        One that becomes a zombie is not checked any more: by the plan it commits in any case.
+        """
+        if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
+            self._fences.pop(name, None)
+        elif isinstance(note, RequestRefused) and note.api == _HEARTBEAT and note.error in _FENCING:
             self._fences.setdefault(name, _Fence(note.error))
 
     def on_new_life(self, name: str) -> None:

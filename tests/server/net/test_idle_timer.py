@@ -15,7 +15,7 @@ def idle_after_s(max_idle_s: float, *active_at_s: float, waited_for_until_s: flo
     async def main() -> None:
         loop = asyncio.get_running_loop()
         is_idle = asyncio.Event()
-        timer = IdleTimer(loop, max_idle_s, lambda: loop.time() < waited_for_until_s, lambda: found.append(loop.time()))
+        timer = IdleTimer(loop, max_idle_s, lambda: loop.time() < waited_for_until_s, is_idle.set)
         for at_s in active_at_s:
             loop.call_at(at_s, timer.note_activity)
         await is_idle.wait()

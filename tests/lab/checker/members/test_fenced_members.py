@@ -3,7 +3,8 @@
 import pytest
 
 from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING, FencedMembers
-from regroup.members.runtime.notes import RequestRefused
+from regroup.members.faults import parse_fault
+from regroup.members.runtime.notes import FaultBegan, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
@@ -47,3 +48,9 @@ def test_a_join_begins_a_new_life() -> None:
 )
 def test_other_refusals_fence_no_member(error: str, api: str) -> None:
     assert fenced(error, api).on_request("ben", COMMIT) is None
+
+
+def test_a_fenced_member_that_becomes_a_zombie_commits_by_plan() -> None:
+    members = fenced()
+    members.on_note("ben", FaultBegan(parse_fault("zombie")))
+    assert members.on_request("ben", OffsetCommitRequest(group_id="g", topics=[])) is None
