@@ -1,5 +1,6 @@
 """The leaders of partitions, found by Metadata requests, for fetchers and producers."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,12 +11,14 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 REQUEST_TIMEOUT_MS: Final = 30_000
+RETRY_BACKOFF_S: Final = 0.1
+"""The pause after a Metadata request that has failed, as Kafka's `retry.backoff.ms`."""
 
 
 class PartitionLeaders:
     """The addresses of the known leaders of partitions, and the numbers of partitions of topics.
 
-    `on_refreshed` is called after each Metadata response.
+    `on_refreshed` is called after each Metadata response, and a while after a request that has failed.
     """
 
     def __init__(self, transport: MemberTransport, on_refreshed: Callable[[], None]) -> None:
@@ -35,9 +38,14 @@ class PartitionLeaders:
         self._transport.send(request, self._on_response)
 
     def _on_response(self, response: ResponseReceived | RequestFailed) -> None:
-        self._is_requesting = False
         if isinstance(response, ResponseReceived) and isinstance(response.response, MetadataResponse):
             self._update(response.response)
+            self._end_request()
+        else:
+            asyncio.get_running_loop().call_later(RETRY_BACKOFF_S, self._end_request)
+
+    def _end_request(self) -> None:
+        self._is_requesting = False
         self._on_refreshed()
 
     def _update(self, response: MetadataResponse) -> None:
