@@ -107,7 +107,7 @@ def _missing_of_consumer_protocol(
     return f"{min(unowned)} has no owner" if unowned else None
 
 
-class GroupProgress(NamedTuple):
+class ReadingProgress(NamedTuple):
     """How many records groups have processed, and how many offsets they have committed, by group id."""
 
     processed: Mapping[str, int]
@@ -119,10 +119,10 @@ class GroupProgress(NamedTuple):
         return cls(dict(world.members.processed), dict(world.members.committed))
 
 
-NO_PROGRESS: Final = GroupProgress({}, {})
+NO_PROGRESS: Final = ReadingProgress({}, {})
 
 
-def reading_obstacle(world: World, before: GroupProgress) -> str | None:
+def reading_obstacle(world: World, before: ReadingProgress) -> str | None:
     """Describe what a recovered group does not read or commit; None if it reads everything, and commits.
 
     `before` is the progress at the last step of the plan: a group that has processed and committed something since then

@@ -25,7 +25,7 @@ from regroup.lab.simulation.recovery import (
     NO_PROGRESS,
     READS_INVARIANT,
     RECOVERY_INVARIANT,
-    GroupProgress,
+    ReadingProgress,
     end_faults,
     reading_obstacle,
     recovery_obstacle,
@@ -246,7 +246,7 @@ class SimulationRun:
         else:
             self.world.note(planned)
             perform(planned.step, self.world)
-            self._progress_before = GroupProgress.of(self.world)
+            self._progress_before = ReadingProgress.of(self.world)
 
     # WorldObserver
 

@@ -107,7 +107,7 @@ class OwnWords:
     def on_revoked(self, name: str, partitions: Collection[TopicPartition]) -> MemberViolation | None:
         """Note that a member reports that it gives these partitions up. A member of the consumer protocol has some."""
         self.on_lost(name, partitions)
-        if partitions or name in self._classic:
+        if partitions or name in self._classic or name not in self._unjudged:
             return None
         return MemberViolation(REVOKES_SOMETHING, f"{name} reports a revocation of nothing")
 

@@ -79,7 +79,9 @@ def test_a_partition_that_was_given_up_is_not_committed() -> None:
 
 
 def test_a_revocation_of_nothing_is_found() -> None:
-    violation = reading().on_revoked("anna", ())
+    words = reading()
+    words.on_request("anna", CONSUMER_HEARTBEAT)
+    violation = words.on_revoked("anna", ())
     assert violation is not None
     assert violation.sentence == REVOKES_SOMETHING
 
