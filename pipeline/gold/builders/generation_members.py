@@ -35,7 +35,6 @@ class GenerationMembers(TableBuilder):
             case e.MemberJoined() | e.MemberRejoined():
                 self._joined_ms[event.member_id] = at_ms
             case e.StaticMemberReplaced():
-                self._joined_ms.pop(event.replaced_member_id, None)
                 self._joined_ms[event.member_id] = at_ms
                 if event.replaced_member_id in self._open and not event.awaits_join:
                     self._take_over(after, event.member_id, at_ms)

@@ -75,7 +75,7 @@ def generation_members(records: Iterable[Record], group: str) -> list[Row]:
     """One row for each member of each generation; columns without a value are left out."""
     recount = GenerationRecount()
     for record, event in payloads(records, group):
-        recount.on_member_event(record.type, event)
+        recount.on_member_event(record, event)
         recount.on_generation_event(record, event)
         recount.on_log_event(record.type)
     return recount.rows
@@ -95,17 +95,24 @@ class GenerationRecount:
         self._stored: tuple[dict[str, Row], dict[str, str]] = ({}, {})
         """The profiles and assignments that Kafka's log holds."""
         self._generation: Row = {}
+        self._replaced: dict[int, tuple[str, str, Row]] = {}
+        """By number of each event that replaced a static member since the last rebalance began: the new member id, the
+        replaced one and its profile."""
         self._leader: str | None = None
         self._selected: str | None = None
 
-    def on_member_event(self, kind: str, event: Row) -> None:
-        member, at_ms = event.get("member_id", ""), event.get("at_ms", 0)
+    def on_member_event(self, record: Record, event: Row) -> None:
+        kind, member, at_ms = record.type, event.get("member_id", ""), event.get("at_ms", 0)
         if kind in ("member-joined", "member-rejoined"):
             instance = self._profiles.get(member, {}).get("instance_id")
             self._profiles[member] = {"instance_id": instance, **event["profile"]}
             self._joined[member] = at_ms
         elif kind == "static-member-replaced":
+            old = event["replaced_member_id"]
+            self._replaced[record.event_number] = (member, old, self._profiles[old])
             self._replace(event, member, at_ms)
+        elif kind == "append-failed":
+            self._restore(event["append_number"])
         elif kind in ("member-left", "member-removed"):
             self._profiles.pop(member, None)
             self._assigned.pop(member, None)
@@ -129,9 +136,21 @@ class GenerationRecount:
             self._present[member] = row
             self.rows.append(row)
 
+    def _restore(self, number: int) -> None:
+        """Undo the replacement of a static member whose record Kafka's log has lost."""
+        member, old, profile = self._replaced.pop(number, ("", "", {}))
+        if member in self._profiles:
+            self._profiles = {old if each == member else each: it for each, it in self._profiles.items()}
+            self._profiles[old] = profile
+            self._assigned[old] = self._assigned.pop(member)
+            if self._leader == member:
+                self._leader = old
+
     def on_generation_event(self, record: Record, event: Row) -> None:
         at_ms = event.get("at_ms", 0)
-        if record.type == "generation-started":
+        if record.type == "rebalance-started":
+            self._replaced.clear()
+        elif record.type == "generation-started":
             self._leader, self._selected = event["leader_id"], event["protocol_name"]
             self._generation = {
                 "position": record.position,
