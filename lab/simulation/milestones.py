@@ -44,9 +44,6 @@ class Milestones:
         """Number of generations that have begun, over all groups."""
         self._phases: dict[str, tuple[GroupState | None, int]] = {}
         """By group id, the state and generation that the group had when it was last compared."""
-        self._leaders: dict[str, tuple[str | None, int]] = {}
-        """By group id, the leader and generation that the group had when it was last compared."""
-        self._overlooked: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
         self._first_assigned: dict[str, tuple[TopicPartition, ...]] = {}
         self._first_lost: dict[str, tuple[TopicPartition, ...]] = {}
 
@@ -114,35 +111,11 @@ class Milestones:
         """Call `reach` with a milestone for each change of a group since the last comparison, such as a new state."""
         state, generation_id = self._phases.get(group.group_id, (None, 0))
         self._phases[group.group_id] = group.state, group.generation_id
-        self._compare_leader(group)
         if generation_id != group.generation_id:
             self._reach(f"generation {group.generation_id} begins")
         if state is not group.state:
             who = "the group" if group.group_id == "lab" else f"group {group.group_id}"
             self._reach(f"{who} is {group.state}")
-
-    def _compare_leader(self, group: Group) -> None:
-        """Call `reach` with a milestone if a group has elected another leader.
-
-        A leader id that changes within a Stable generation belongs to a static leader that has restarted: it is not
-        new.
-        """
-        before = self._leaders.get(group.group_id)
-        self._leaders[group.group_id] = now = (group.leader_id, group.generation_id)
-        is_same_generation = before is not None and before[1] == group.generation_id
-        if group.state is GroupState.STABLE and is_same_generation and before != now:
-            partitions = frozenset(self._world.subscribed_partitions(group.group_id))
-            self._overlooked[group.group_id] = group.generation_id, partitions
-
-    def overlooked_partitions(self, group: Group) -> frozenset[TopicPartition]:
-        """Partitions of a group that may stay without an owner until the next rebalance.
-
-        A static leader that returns to a Stable group does not run its assignor, and takes the topics as it finds them
-        as the reference for later changes (KIP-814). It overlooks partitions that were added while it was away, as
-        Kafka's own consumer does.
-        """
-        generation_id, partitions = self._overlooked.get(group.group_id, (0, frozenset()))
-        return partitions if generation_id == group.generation_id else frozenset()
 
 
 def _join_partitions(partitions: Sequence[TopicPartition]) -> str:

@@ -10,7 +10,7 @@ from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.runtime.deadlines import next_deadline
 from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.simulation.members import LabMember
-from regroup.lab.simulation.milestones import Milestones
+from regroup.lab.simulation.overlooked_partitions import OverlookedPartitions
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFaultKind, parse_fault
@@ -39,7 +39,7 @@ async def end_faults(world: World) -> None:
             await world.brokers.recover()
 
 
-def recovery_obstacle(world: World, milestones: Milestones) -> str | None:
+def recovery_obstacle(world: World, overlooked: OverlookedPartitions) -> str | None:
     """Describe what keeps a group with running members from being Stable with an owner for every partition.
 
     None if every group has recovered.
@@ -47,10 +47,10 @@ def recovery_obstacle(world: World, milestones: Milestones) -> str | None:
     if world.brokers.broker_cluster is None:
         return "the brokers do not start"
     groups = dict.fromkeys(planned.group for planned in world.plan.members.values())
-    return next((missing for each in groups if (missing := _missing(world, milestones, each))), None)
+    return next((missing for each in groups if (missing := _missing(world, overlooked, each))), None)
 
 
-def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
+def _missing(world: World, overlooked: OverlookedPartitions, group_id: str) -> str | None:
     running = world.members.running_members(group_id)
     if not running:
         return None
@@ -70,7 +70,7 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
         stopped_name = world.members.name_of(stopped[0])
         return f"{stopped_name} has stopped and is still a member; {_awaited_deadline(world, group)}"
     assigned = {partition for each in group.members.values() for partition in assigned_partitions(each.assignment)}
-    unowned = world.subscribed_partitions(group_id) - assigned - milestones.overlooked_partitions(group)
+    unowned = world.subscribed_partitions(group_id) - assigned - overlooked.of(group)
     if not unowned:
         return None
     topic, number = min(unowned)

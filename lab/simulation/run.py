@@ -8,7 +8,7 @@ Everything that decides what happens is in the plan, its seed included: the same
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from regroup.lab.simulation.actions import perform
 from regroup.lab.simulation.disk import StoreOpener
 from regroup.lab.simulation.expectation_checks import CHECK_INTERVAL_S, check_expectation, is_expectation
 from regroup.lab.simulation.milestones import Milestones
+from regroup.lab.simulation.overlooked_partitions import OverlookedPartitions
 from regroup.lab.simulation.recovery import (
     NO_PROGRESS,
     READS_INVARIANT,
@@ -33,7 +34,7 @@ from regroup.lab.simulation.recovery import (
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.lab.simulation.virtual_clock import LoopLivelock, TooManyCallbacks, VirtualLoop, run_in_virtual_time
 from regroup.lab.simulation.world import World
-from regroup.storage.records import Record
+from regroup.storage.records import NewRecord, Record
 
 __all__ = ["RunOutcome", "play"]
 
@@ -131,7 +132,8 @@ class SimulationRun:
             plan, self, check_invariants=check_invariants, open_store=open_store, timeline=timeline, record=record
         )
         self.milestones = Milestones(self.world, self.reach_milestone)
-        self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
+        self.on_member_change = self.milestones.on_member_change
+        self._overlooked = OverlookedPartitions(self.world)
         self._progress_before = NO_PROGRESS
         """What each group had processed and committed at the last step of the plan."""
         self._faults_are_over = False
@@ -140,6 +142,11 @@ class SimulationRun:
         """The steps that wait for a milestone, by its sentence."""
         self._too_late: list[PlannedStep] = []
         """Steps whose time or milestone came when the faults were over."""
+
+    def on_stored(self, records: Sequence[NewRecord]) -> None:
+        """Apply stored records to the milestones, and to what groups may overlook."""
+        self.milestones.on_stored(records)
+        self._overlooked.on_stored(records)
 
     async def play(self) -> RunOutcome:
         """Start brokers and members, carry out the steps of the plan, end its faults, and wait until the groups have
@@ -179,7 +186,7 @@ class SimulationRun:
 
     def _obstacle(self) -> tuple[str, str] | None:
         """The sentence that does not hold yet, and why; None if all groups have recovered and read."""
-        if (missing := recovery_obstacle(self.world, self.milestones)) is not None:
+        if (missing := recovery_obstacle(self.world, self._overlooked)) is not None:
             return RECOVERY_INVARIANT, missing
         unread = reading_obstacle(self.world, self._progress_before)
         return None if unread is None else (READS_INVARIANT, unread)

@@ -21,9 +21,7 @@ from regroup.lab.plan.steps import (
     PowerFails,
     RequestLost,
     ResponseLost,
-    Restarts,
     SlowKafkaLog,
-    TopicGrows,
 )
 from regroup.lab.plan.triggers import StepTrigger, parse_trigger
 from regroup.lab.simulation import virtual_clock
@@ -229,30 +227,6 @@ def test_brokers_that_do_not_start_again_fail_the_run() -> None:
     assert [(each.sentence, each.detail) for each in outcome.verdict.violations] == [
         (RECOVERY_INVARIANT, "the brokers do not start")
     ]
-
-
-def topic_grows_while_the_leader_restarts(instance_id: str | None) -> SimulationPlan:
-    return SimulationPlan(
-        topics={"orders": 1},
-        members={"anna": MemberPlan(instance_id=instance_id)},
-        steps=(
-            PlannedStep(StepTrigger(), Joins("anna")),
-            PlannedStep(StepTrigger(delay_ms=20_000), Restarts("anna", 1_000)),
-            PlannedStep(StepTrigger(delay_ms=20_000), TopicGrows("orders", 3)),
-        ),
-    )
-
-
-def test_partitions_that_a_static_leader_overlooks_as_in_kafka_need_no_owner() -> None:
-    outcome = play(topic_grows_while_the_leader_restarts("anna-1"))
-    assert not outcome.failed, violations(outcome)
-    assert outcome.verdict.counts.rebalances == 1
-
-
-def test_a_dynamic_leader_assigns_added_partitions() -> None:
-    outcome = play(topic_grows_while_the_leader_restarts(None))
-    assert not outcome.failed, violations(outcome)
-    assert outcome.verdict.counts.rebalances == 2
 
 
 def test_a_member_id_waits_for_the_disk_and_not_for_the_kafka_log() -> None:

@@ -1,0 +1,85 @@
+"""The partitions of a Stable group that no member is assigned, and that Kafka would leave without an owner too."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from regroup.coordinator.events import MemberJoined, MemberRejoined, StaticMemberReplaced
+from regroup.coordinator.group import Group, GroupState, MemberProfile
+from regroup.lab.simulation.world import World
+from regroup.protocol.consumer.subscription import (
+    MalformedConsumerProtocol,
+    TopicPartition,
+    assigned_partitions,
+    decode_subscription,
+)
+from regroup.storage.records import NewRecord
+
+JOIN_EVENTS: Final = {"member-joined": MemberJoined, "member-rejoined": MemberRejoined}
+
+
+class OverlookedPartitions:
+    """Finds the partitions that a group may overlook until its next rebalance, since a static member has restarted.
+
+    - A static leader that returns to a Stable group does not run its assignor, and takes the topics as it finds them as
+      the reference for later changes (KIP-814). It overlooks partitions that were added while it was away.
+    - A cooperative member that has revoked partitions joins again, so that they get their new owners (KIP-429). If it
+      is static and restarts before, its new process has revoked nothing, and the coordinator answers its JoinGroup
+      without a rebalance (KIP-345): the partitions stay without an owner.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._leaders: dict[str, tuple[str | None, int]] = {}
+        """By group id, the leader and generation that the group had when it was last compared."""
+        self._owned: dict[str, frozenset[TopicPartition]] = {}
+        """By member id, the partitions that the member owned when it sent its last JoinGroup."""
+        self._overlooked: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
+        """By group id, the generation in which partitions may be overlooked, and which ones."""
+
+    def on_stored(self, records: Sequence[NewRecord]) -> None:
+        """Apply stored records."""
+        for record in records:
+            if record.type in JOIN_EVENTS:
+                joined = msgspec.json.decode(record.payload, type=JOIN_EVENTS[record.type])
+                self._owned[joined.member_id] = owned_partitions(joined.profile)
+            elif record.type == "static-member-replaced" and record.group is not None:
+                self._on_replaced(record.group, msgspec.json.decode(record.payload, type=StaticMemberReplaced))
+        for group_id in dict.fromkeys(record.group for record in records if record.group is not None):
+            if (group := self._world.brokers.group(group_id)) is not None:
+                self._compare_leader(group)
+
+    def of(self, group: Group) -> frozenset[TopicPartition]:
+        """The partitions of a group that may stay without an owner until its next rebalance."""
+        generation_id, partitions = self._overlooked.get(group.group_id, (0, frozenset()))
+        return partitions if generation_id == group.generation_id else frozenset()
+
+    def _on_replaced(self, group_id: str, event: StaticMemberReplaced) -> None:
+        """Note what the former process has revoked in this generation; it has not joined again since."""
+        owned = self._owned.get(event.replaced_member_id, frozenset())
+        self._owned[event.member_id] = owned_partitions(event.profile)
+        group = self._world.brokers.group(group_id)
+        if group is None or group.state is not GroupState.STABLE or event.member_id not in group.members:
+            return
+        kept = frozenset(assigned_partitions(group.members[event.member_id].assignment))
+        self._overlook(group, owned - kept)
+
+    def _compare_leader(self, group: Group) -> None:
+        """Note all partitions if a static leader has restarted: the leader's id has changed in a Stable generation."""
+        before = self._leaders.get(group.group_id)
+        self._leaders[group.group_id] = now = (group.leader_id, group.generation_id)
+        is_same_generation = before is not None and before[1] == group.generation_id
+        if group.state is GroupState.STABLE and is_same_generation and before != now:
+            self._overlook(group, frozenset(self._world.subscribed_partitions(group.group_id)))
+
+    def _overlook(self, group: Group, partitions: frozenset[TopicPartition]) -> None:
+        self._overlooked[group.group_id] = group.generation_id, self.of(group) | partitions
+
+
+def owned_partitions(profile: MemberProfile) -> frozenset[TopicPartition]:
+    """The partitions that a member of the classic protocol names as owned when it joins."""
+    try:
+        return frozenset(decode_subscription(profile.supported_protocols[0].metadata).owned_partitions)
+    except (IndexError, MalformedConsumerProtocol):
+        return frozenset()

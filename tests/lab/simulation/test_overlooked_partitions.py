@@ -1,0 +1,80 @@
+"""Partitions that a group overlooks as with Kafka are no failure of its recovery, and all others are."""
+
+import pytest
+
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.steps import Joins, Restarts, TopicGrows
+from regroup.lab.plan.triggers import StepTrigger, parse_trigger
+from regroup.lab.simulation.overlooked_partitions import OverlookedPartitions
+from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
+from regroup.lab.simulation.run import RunOutcome, play
+
+COOPERATIVE = ("cooperative-sticky",)
+
+
+def topic_grows_while_the_leader_restarts(instance_id: str | None) -> SimulationPlan:
+    return SimulationPlan(
+        topics={"orders": 1},
+        members={"anna": MemberPlan(instance_id=instance_id)},
+        steps=(
+            PlannedStep(StepTrigger(), Joins("anna")),
+            PlannedStep(StepTrigger(delay_ms=20_000), Restarts("anna", 1_000)),
+            PlannedStep(StepTrigger(delay_ms=20_000), TopicGrows("orders", 3)),
+        ),
+    )
+
+
+def test_partitions_that_a_static_leader_overlooks_as_in_kafka_need_no_owner() -> None:
+    outcome = play(topic_grows_while_the_leader_restarts("anna-1"))
+    assert not outcome.failed, violations(outcome)
+    assert outcome.verdict.counts.rebalances == 1
+
+
+def test_a_dynamic_leader_assigns_added_partitions() -> None:
+    outcome = play(topic_grows_while_the_leader_restarts(None))
+    assert not outcome.failed, violations(outcome)
+    assert outcome.verdict.counts.rebalances == 2
+
+
+def revoking_member_restarts(instance_id: str | None) -> SimulationPlan:
+    """Ben gives a partition up for anna, who joins later, and restarts before he joins again."""
+    return SimulationPlan(
+        topics={"orders": 2},
+        members={
+            "anna": MemberPlan(assignors=COOPERATIVE),
+            "ben": MemberPlan(assignors=COOPERATIVE, instance_id=instance_id),
+        },
+        steps=(
+            PlannedStep(parse_trigger("after ben revokes partitions"), Restarts("ben", 1_000)),
+            PlannedStep(StepTrigger(), Joins("ben")),
+            PlannedStep(StepTrigger(delay_ms=5_000), Joins("anna")),
+        ),
+    )
+
+
+def test_a_partition_that_a_static_member_revoked_before_its_restart_needs_no_owner() -> None:
+    outcome = play(revoking_member_restarts("ben-1"))
+    assert not outcome.failed, violations(outcome)
+    assert unowned_at_the_end(outcome) == 1
+
+
+def test_without_that_knowledge_the_partition_is_a_failure_of_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OverlookedPartitions, "of", lambda self, group: frozenset())
+    outcome = play(revoking_member_restarts("ben-1"))
+    assert outcome.first_sentence == RECOVERY_INVARIANT
+
+
+def test_a_partition_that_a_dynamic_member_revoked_before_its_restart_gets_an_owner() -> None:
+    outcome = play(revoking_member_restarts(None))
+    assert not outcome.failed, violations(outcome)
+    assert unowned_at_the_end(outcome) == 0
+
+
+def violations(outcome: RunOutcome) -> list[str]:
+    return [str(each) for each in outcome.verdict.violations]
+
+
+def unowned_at_the_end(outcome: RunOutcome) -> int:
+    """The number of partitions without an owner when the run ended."""
+    numbers = outcome.verdict.unowned_partitions
+    return numbers[max(numbers)]
