@@ -116,6 +116,14 @@ def test_one_changed_member_of_a_sound_group_is_found(
         assert found == violations_of_group(invalid)
 
 
+@pytest.mark.parametrize("later", ["ben", "carl"])
+def test_two_members_of_one_instance_id_are_found(later: str) -> None:
+    profile = replace(member("anna").profile, instance_id="i1")
+    members = {name: replace(member(name), profile=profile) for name in ("anna", "ben", "carl") if name <= later}
+    group = replace(stable_group(), members=members, static_members={"i1": later})
+    assert invariant_sentence(invariants.every_instance_id_names_its_member) in violations_of_group(group)
+
+
 def test_every_invariant_of_groups_has_a_group_that_breaks_it() -> None:
     assert set(GROUP_INVARIANTS) <= set(BROKEN)
 
