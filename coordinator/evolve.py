@@ -69,8 +69,8 @@ def evolve(group: Group, event: e.Event) -> Group:
     after: Group = evolvers[type(event)](group, event)
     is_unchanged = after.state is group.state and after.consumer is group.consumer  # after most events: commits
     if is_unchanged or after.named_state is group.named_state or isinstance(event, e.CoordinatorLoaded):
-        return replace(after, event_number=group.event_number + 1)
-    return replace(after, event_number=group.event_number + 1, state_since_ms=event.at_ms)
+        return replace(after, event_number=group.next_event_number)
+    return replace(after, event_number=group.next_event_number, state_since_ms=event.at_ms)
 
 
 def fold(group: Group, events: Iterable[e.Event]) -> Group:
@@ -90,7 +90,7 @@ def group_created(group: Group, event: e.GroupCreated) -> Group:
     append = PendingAppend(
         kind=LogRecordKind.GROUP_CREATION, deadline_ms=event.commit_deadline_ms, group_metadata=metadata
     )
-    return replace(created, pending_appends={group.event_number + 1: append})
+    return replace(created, pending_appends={group.next_event_number: append})
 
 
 def group_deleted(group: Group, event: e.GroupDeleted) -> Group:

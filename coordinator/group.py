@@ -284,6 +284,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """When the present coordinator loaded the group."""
 
     @property
+    def next_event_number(self) -> int:
+        """Number of the group's next event: of the one that is being folded."""
+        return self.event_number + 1
+
+    @property
     def kind(self) -> GroupKind:
         return GroupKind.CLASSIC if self.consumer is None else GroupKind.CONSUMER
 
@@ -383,7 +388,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     def with_pending_append(self, append: PendingAppend) -> "Group":
         """The group with one more record that the emulated Kafka log has written and not committed: that of its next
         event."""
-        return msgspec.structs.replace(self, pending_appends=self.pending_appends | {self.event_number + 1: append})
+        return msgspec.structs.replace(self, pending_appends=self.pending_appends | {self.next_event_number: append})
 
 
 BESIDE_OFFSETS: Final = attrgetter(*sorted({*Group.__struct_fields__} - {"committed_offsets", "event_number"}))

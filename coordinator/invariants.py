@@ -61,10 +61,10 @@ def a_pending_member_id_is_no_member(group: Group) -> bool:
 
 def every_instance_id_names_its_member(group: Group) -> bool:
     """Each instance id names its static member, and no other member has one."""
-    named = {
-        member.instance_id: member_id for member_id, member in group.members.items() if member.instance_id is not None
-    }
-    return named == group.static_members
+    static = [
+        (each.instance_id, member_id) for member_id, each in group.members.items() if each.instance_id is not None
+    ]
+    return len(static) == len(group.static_members) and dict(static) == group.static_members
 
 
 def every_member_supports_the_selected_protocol(group: Group) -> bool:

@@ -20,7 +20,7 @@ class IllegalTransition(Exception):
 
 
 def check_transition(before: S, after: S) -> None:
-    """Raise IllegalTransition unless the table allows the transition from `before` to `after`. The table applies within
-    one coordinator epoch."""
-    if before is not after and after not in TRANSITIONS[before]:
+    """Raise IllegalTransition unless the table allows the transition from `before` to `after`, which are different. The
+    table applies within one coordinator epoch."""
+    if after not in TRANSITIONS[before]:
         raise IllegalTransition(f"A group cannot go from {before} to {after}.")

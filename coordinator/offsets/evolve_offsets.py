@@ -30,7 +30,7 @@ def offsets_committed(group: Group, event: e.OffsetsCommitted) -> Group:
     return replace(
         group,
         committed_offsets=offsets,
-        pending_transactional_offsets=with_superseded(group, written_at(event.offsets, group.event_number + 1)),
+        pending_transactional_offsets=with_superseded(group, written_at(event.offsets, group.next_event_number)),
     )
 
 
@@ -39,7 +39,7 @@ def transactional_offsets_written(group: Group, event: e.TransactionalOffsetsWri
     later offsets of the same transaction replace them."""
     written = {
         topic: {
-            index: PendingTransactionalOffset(offset, group.event_number + 1) for index, offset in partitions.items()
+            index: PendingTransactionalOffset(offset, group.next_event_number) for index, offset in partitions.items()
         }
         for topic, partitions in event.offsets.items()
     }

@@ -34,11 +34,11 @@ class PendingResponses:
         if decision.held_under is not None:
             self._held[group_id, decision.held_under] = request
             return True
-        if decision.after_append is not None and decision.response is not None:
-            waiting = self._after_append.setdefault((group_id, decision.after_append), [])
-            waiting.append((request, decision.response))
-            return True
-        return False
+        if decision.after_append is None or decision.response is None:
+            return False
+        waiting = self._after_append.setdefault((group_id, decision.after_append), [])
+        waiting.append((request, decision.response))
+        return True
 
     def release(self, decision: Decision) -> Iterator[tuple[PendingRequest, Structure]]:
         """Remove the requests that the decision answers, and yield each with its response, in order."""

@@ -4,12 +4,14 @@ changes.
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regroup.coordinator.commands import Deadline
 
 TICK_MS = 1
 """The step of Kafka's timers in milliseconds. No deadline passes in the step in which it was set."""
+ROUNDING_S: Final = 1e-9
+"""How far two sums of seconds may lie apart that stand for the same time."""
 
 
 class _Timer(NamedTuple):
@@ -23,7 +25,9 @@ class _Timer(NamedTuple):
 class GroupTimers:
     """Calls `on_deadline(group_id, deadline)`, one deadline at a time, once `now()` has reached it.
 
-    A deadline that has passed already is handled after `tick_ms`: 0 for a clock that stands still between two requests.
+    A deadline that has passed already is handled after `tick_ms`, and others up to `tick_ms` late: `now` has whole
+    milliseconds, so the same deadline seems to be earlier or later when it is looked up again, and its timer stays.
+    `tick_ms` is 0 for a clock that stands still between two requests.
     A heartbeat that moves deadlines back needs no call: the timer fires, finds nothing due, and is set again. Where a
     timer is set, `changed_deadline` may leave out deadlines that have not become earlier since it was called last.
     """
@@ -73,7 +77,7 @@ class GroupTimers:
         if deadline is None:
             return
         due_s = loop.time() + max(deadline.at_ms - self._now(), self._tick_ms) / 1000
-        if present and present.due_s <= due_s + TICK_MS / 1000:
+        if present and present.due_s <= due_s + self._tick_ms / 1000 + ROUNDING_S:
             return
         if present:
             present.handle.cancel()

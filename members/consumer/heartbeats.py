@@ -34,9 +34,10 @@ class Heartbeats:
         self.pending_error: ConsumerError | None = None
         """An error that the next poll() throws; None if there is none."""
         self._is_sent = False
-        self._heartbeat_at_ms = 0
-        self._session_expires_ms = 0
-        self._poll_expires_ms = 0
+        self._heartbeat_at_ms: int
+        self._session_expires_ms: int
+        self._poll_expires_ms: int
+        # A member sends no heartbeats before its first generation, which starts the three timeouts.
 
     def reset_timeouts(self) -> None:
         """Start all three timeouts again, at the beginning of a generation."""

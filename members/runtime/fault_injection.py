@@ -67,9 +67,10 @@ class FaultInjector:
         self._active.pop(kind, None)
 
     def delay_ms(self, kind: MemberFaultKind) -> int | None:
-        """The duration in milliseconds of a lasting fault that has begun; None if no such fault has."""
+        """The duration in milliseconds of a lasting fault that has begun; None if no such fault has. `kind` is one of
+        those that have a duration."""
         fault = self._active.get(kind) if self._active else None
-        return None if fault is None else fault.duration_ms or 0
+        return None if fault is None else fault.duration_ms
 
     def send(self, request: OutgoingRequest, transmit: Callable[[OutgoingRequest], None]) -> None:
         """Transmit a request. A SyncGroup is changed, delayed or not sent if the member has such a fault."""

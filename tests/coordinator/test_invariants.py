@@ -20,6 +20,7 @@ from regroup.coordinator.group import (
 from regroup.coordinator.invariants import (
     EVERY_STEP_INVARIANTS,
     GROUP_INVARIANTS,
+    MANY_MEMBERS,
     SOME_STEP_INVARIANTS,
     invariant_sentence,
     violations_of_group,
@@ -114,6 +115,22 @@ def test_one_changed_member_of_a_sound_group_is_found(
         found = violations_since(sound, invalid)
         assert found
         assert found == violations_of_group(invalid)
+
+
+def test_a_member_that_a_large_stable_group_has_lost_is_found() -> None:
+    members = {name: member(name) for name in ("anna", *(f"m{number}" for number in range(MANY_MEMBERS)))}
+    sound = evolve(replace(stable_group(), members=members), e.GroupMetadataWritten(at_ms=AT_MS))
+    invalid = replace(sound, members={name: each for name, each in members.items() if name != "m7"})
+    assert violations_of_group(sound) == []
+    assert violations_since(sound, invalid) == [invariant_sentence(invariants.a_stable_group_is_what_the_log_holds)]
+
+
+@pytest.mark.parametrize("later", ["ben", "carl"])
+def test_two_members_of_one_instance_id_are_found(later: str) -> None:
+    profile = replace(member("anna").profile, instance_id="i1")
+    members = {name: replace(member(name), profile=profile) for name in ("anna", "ben", "carl") if name <= later}
+    group = replace(stable_group(), members=members, static_members={"i1": later})
+    assert invariant_sentence(invariants.every_instance_id_names_its_member) in violations_of_group(group)
 
 
 def test_every_invariant_of_groups_has_a_group_that_breaks_it() -> None:

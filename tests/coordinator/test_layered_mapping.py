@@ -55,6 +55,8 @@ def test_it_is_the_dict_with_the_same_entries(changes: list[tuple[dict[int, int]
         assert set(added_keys(before, mapping)) == expected.keys() - former.keys()
         assert set(added_keys(mapping, before)) == former.keys() - expected.keys()
         assert keys_in_order(mapping) == list(expected)
+        assert set(added_keys(expected, before)) == former.keys() - expected.keys()
+        assert set(added_keys(before, expected)) == expected.keys() - former.keys()
     assert isinstance(mapping, LayeredMapping)
     assert list(mapping.items()) == list(expected.items())
     assert list(keys_from_end(mapping)) == list(reversed(expected))

@@ -234,6 +234,11 @@ def test_the_first_random_number_is_the_draw_and_decides_the_others() -> None:
     assert len(set(once)) > 3
 
 
+def test_the_same_draw_gives_the_same_partitions_in_every_version_of_regroup() -> None:
+    sticky = create_partitioner(PartitionerSettings(partitioner_class="DefaultPartitioner", batch_size=1), draw=7)
+    assert choices(sticky, sized(1) * 6, PartitionLoad.idle(6)) == [5, 2, 5, 4, 5, 2]
+
+
 @given(st.binary(max_size=40), st.integers(1, 1000))
 def test_every_key_has_one_of_the_partitions(key: bytes, count: int) -> None:
     assert -(2**31) <= murmur2(key) < 2**31

@@ -39,7 +39,7 @@ class ManualMember:
         """Join and wait until the join phase is over."""
         self.joined(self.post_join(session_timeout_ms).result(10))
 
-    def post_join(self, session_timeout_ms: int = 9_000):
+    def post_join(self, session_timeout_ms: int = 9_000, version: int = 3):
         subscription = encode_subscription(Subscription(1, ("orders",)))
         join = JoinGroupRequest(
             group_id=self.group,
@@ -50,7 +50,7 @@ class ManualMember:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
         )
-        return self.connection.post(join, 5 if self.instance_id else 3)
+        return self.connection.post(join, 5 if self.instance_id else version)
 
     def joined(self, response) -> None:
         assert response.error_code == 0, response

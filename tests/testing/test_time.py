@@ -48,6 +48,17 @@ def test_a_session_ends_to_the_millisecond(kafka: Emulator) -> None:
     assert kafka.group("billing").now().members == ()
 
 
+def test_a_deadline_that_is_a_millisecond_earlier_than_the_former_one_passes_in_its_time(kafka: Emulator) -> None:
+    ManualMember(kafka, "first").post_join(10_000, version=4).result(10)
+    kafka.advance(1)
+    ManualMember(kafka, "second").post_join(8_999, version=4).result(10)
+    ends = []
+    for seconds in (8.998, 0.001, 0.001):
+        kafka.advance(seconds)
+        ends.append([event.type for event in kafka.group("billing").events()].count("pending-member-removed"))
+    assert ends == [0, 1, 2]
+
+
 def test_a_heartbeat_starts_the_session_again(kafka: Emulator) -> None:
     first, _ = stable_pair(kafka)
     kafka.advance(5)

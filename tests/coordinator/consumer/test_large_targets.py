@@ -68,6 +68,23 @@ def test_topics_are_not_handled_one_by_one_for_each_member() -> None:
     assert calls < 120 * 120
 
 
+def test_members_with_one_topic_each_do_not_go_through_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the work would grow with the square of their number."""
+    topics = image(120, 1)
+    group = group_of([(name,) for name in topics.by_name])
+    existing, gone_through = ExistingTopics(group, topics), list[str]()
+    order = existing._order
+
+    def note_order(size: int) -> list[str]:
+        names = order(size)
+        gone_through.extend(names)
+        return names
+
+    monkeypatch.setattr(existing, "_order", note_order)
+    assert [existing.of(each.profile) for each in group.members.values()] == [(name,) for name in topics.by_name]
+    assert gone_through == []
+
+
 def test_partitions_are_not_handled_one_by_one() -> None:
     """Otherwise a target of 200,000 partitions occupied the event loop for half a second."""
 

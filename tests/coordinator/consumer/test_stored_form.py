@@ -11,12 +11,12 @@ from typing import NamedTuple, get_args
 import msgspec
 import pytest
 
-from regroup.coordinator.consumer.events import AnyConsumerEvent
+from regroup.coordinator.consumer.events import AnyConsumerEvent, MemberSubscribed
 from regroup.coordinator.consumer.migration.events import AnyMigrationEvent
 from regroup.coordinator.events import Event
 from regroup.coordinator.serialization import ENCODER, EVENT_DECODERS, EVENT_TYPE_NAMES, EVENT_TYPES
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image
-from tests.coordinator.consumer.migration.migration_harness import ALL, MigrationHarness
+from tests.coordinator.consumer.migration.migration_harness import ALL, MigrationHarness, founded_by_consumer
 
 
 def consumer_group() -> list[Event]:
@@ -92,6 +92,16 @@ def test_stored_events_are_read(history: StoredHistory) -> None:
 def test_every_type_of_event_is_stored_there(history: StoredHistory) -> None:
     names = {line.partition(" ")[0] for line in history.lines()}
     assert {EVENT_TYPE_NAMES[each] for each in get_args(history.types)} <= names <= EVENT_TYPES.keys()
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 1])
+def test_a_session_timeout_is_stored_unless_it_is_zero(timeout_ms: int) -> None:
+    harness, client = founded_by_consumer(group_min_session_timeout_ms=0)
+    client.version = 3
+    client.send_join(session_timeout_ms=timeout_ms)
+    [subscribed] = [each for each in harness.events if isinstance(each, MemberSubscribed) and each.profile.classic]
+    stored = msgspec.json.decode(ENCODER.encode(subscribed))["profile"]
+    assert stored.get("session_timeout_ms") == (timeout_ms or None)
 
 
 def test_unknown_fields_are_refused() -> None:

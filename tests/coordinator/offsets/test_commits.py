@@ -126,6 +126,12 @@ def test_metadata_counts_in_utf_16_code_units() -> None:
     assert anna.commit(offsets=(larger,)).codes == {FOO: ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
+def test_a_commit_of_no_offsets_is_answered_without_topics() -> None:
+    harness = GroupHarness()
+    assert harness.commit().response.topics == []
+    assert harness.commit_in_transaction(10).response.topics == []
+
+
 @behaviour("offset-commit.last-write-wins", "offset-commit.negative-offset")
 def test_committed_offsets_may_go_back() -> None:
     harness = GroupHarness()

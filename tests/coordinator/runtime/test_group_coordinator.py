@@ -98,23 +98,6 @@ async def test_an_initial_delay_of_zero_ends_by_its_timer_too() -> None:
     harness.coordinator.stop()
 
 
-async def test_a_clock_that_jumps_ahead_does_not_delay_later_deadlines(harness: CoordinatorHarness) -> None:
-    ahead_ms = 0
-    now = harness.now
-    harness.now = lambda: now() + ahead_ms
-    harness.coordinator = GroupCoordinator(harness.journal, settings=SETTINGS, now=harness.now)
-    await harness.coordinator.start()
-    harness.submit(harness.join_group("ben", supports_member_id_required=True))
-    await run_ready()
-    ahead_ms = 9_000
-    join = harness.submit(harness.join_group("anna"))
-    await asyncio.sleep(3.1)
-    assert harness.group.pending_join_members == {}
-    await asyncio.sleep(3.1)
-    assert join.response.generation_id == 1
-    harness.coordinator.stop()
-
-
 async def test_heartbeats_restart_the_session_timeout(harness: CoordinatorHarness) -> None:
     await harness.reach_stable("anna")
     for _ in range(20):
@@ -265,6 +248,20 @@ async def test_targets_of_consumer_groups_are_logged() -> None:
 
 
 # Repeated heartbeats
+
+
+async def test_a_repeated_heartbeat_is_answered_while_a_commit_of_offsets_is_not_durable(
+    harness: CoordinatorHarness, store: GatedStore
+) -> None:
+    await harness.reach_stable("anna")
+    accept_again = harness.coordinator.heartbeat_revalidator(harness.heartbeat("anna"))
+    store.gate.clear()
+    commit = harness.submit(harness.offset_commit(member_id="anna", generation_id=1))
+    is_answered = accept_again() or harness.submit(harness.heartbeat("anna")).has_arrived
+    await run_ready()
+    commit_is_answered = commit.has_arrived
+    store.gate.set()
+    assert (is_answered, commit_is_answered) == (True, False)
 
 
 async def test_an_accepted_heartbeat_is_accepted_again_and_restarts_the_session_timeout(

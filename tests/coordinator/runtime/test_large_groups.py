@@ -12,6 +12,7 @@ from regroup.coordinator.group import Group
 from regroup.coordinator.runtime import group_coordinator
 from regroup.coordinator.runtime.deadlines import next_deadline
 from regroup.coordinator.topics import NO_TOPICS
+from regroup.protocol.errors import ErrorCode
 from tests.coordinator.coordinator_harness import CoordinatorHarness, run_ready
 
 COUNT = 30
@@ -47,7 +48,7 @@ def joining(harness: CoordinatorHarness, member_id: str) -> ConsumerGroupHeartbe
 async def join_all(harness: CoordinatorHarness) -> None:
     for index in range(COUNT):
         harness.submit(joining(harness, f"m{index}"))
-        await run_ready()
+        await asyncio.sleep(0.01)
 
 
 async def test_a_member_that_joins_has_only_its_own_deadline_looked_at(
@@ -82,6 +83,26 @@ async def test_all_deadlines_are_looked_at_when_the_clock_was_set(
     harness.submit(joining(harness, "late"))
     await run_ready()
     assert lookups.sizes[0] == COUNT + 1
+
+
+async def test_heartbeats_of_replaced_static_members_have_no_deadline_looked_at(
+    harness: CoordinatorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(COUNT):
+        harness.submit(harness.join_group(f"m{index}", instance_id=f"i{index}"))
+    await asyncio.sleep(7)
+    for index in range(COUNT):
+        harness.submit(harness.sync_group(f"m{index}"))
+    for index in range(COUNT):
+        harness.submit(harness.join_group(f"replaced{index}", instance_id=f"i{index}"))
+    await run_ready()
+    for seconds in (1, 1, 0.1):
+        lookups = Lookups(monkeypatch)
+        for index in range(COUNT):
+            assert harness.submit(harness.heartbeat(f"replaced{index}")).code is ErrorCode.NONE
+            await run_ready()
+        await asyncio.sleep(seconds)
+    assert lookups.sizes == []
 
 
 async def test_every_member_that_falls_silent_is_removed_in_its_time(harness: CoordinatorHarness) -> None:

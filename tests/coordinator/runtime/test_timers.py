@@ -1,13 +1,14 @@
 """GroupTimers: one timer for each group, set to its earliest deadline."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import uvloop
 
 from regroup.coordinator.commands import Deadline, DeadlineKind
-from regroup.coordinator.runtime.timers import GroupTimers
+from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
 from tests.virtual_time import virtual_now
 
 GROUP = "payments"
@@ -16,14 +17,14 @@ GROUP = "payments"
 class TimersHarness:
     """Timers of groups whose deadlines are set by hand, in milliseconds since the start."""
 
-    def __init__(self) -> None:
+    def __init__(self, tick_ms: int = TICK_MS) -> None:
         self.now = virtual_now()
         self.start_ms = self.now()
         self.deadlines_ms: dict[str, int] = {}
         self.lookups = 0
         self.passed: list[tuple[str, int]] = []
         """Groups whose deadline has passed, each with the time when the timers said so."""
-        self.timers = GroupTimers(self._next_deadline, self._on_deadline, self.now)
+        self.timers = GroupTimers(self._next_deadline, self._on_deadline, self.now, tick_ms)
 
     def _next_deadline(self, group_id: str) -> Deadline | None:
         self.lookups += 1
@@ -40,6 +41,21 @@ class TimersHarness:
         self.deadlines_ms[group_id] = at_ms
         self.timers.reschedule(group_id)
         await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def timers_set_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The times to which timers of groups are set, in seconds of the loop."""
+    loop, set_at_s = asyncio.get_running_loop(), list[float]()
+    call_at = loop.call_at
+
+    def count_call(when: float, callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.TimerHandle:
+        if isinstance(getattr(callback, "__self__", None), GroupTimers):
+            set_at_s.append(when)
+        return call_at(when, callback, *args, **options)
+
+    monkeypatch.setattr(loop, "call_at", count_call)
+    return set_at_s
 
 
 async def test_a_deadline_passes_at_its_time_once() -> None:
@@ -85,20 +101,37 @@ async def test_a_later_deadline_keeps_the_timer_which_is_then_set_again() -> Non
     assert harness.passed == [(GROUP, 5_000)]
 
 
-async def test_a_later_deadline_sets_no_new_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_later_deadline_sets_no_new_timer(timers_set_s: list[float]) -> None:
     harness = TimersHarness()
     await harness.set_deadline(1_000)
-    loop, set_at_s = asyncio.get_running_loop(), []
-    call_at = loop.call_at
-
-    def count_call(when: float, *args: Any, **options: Any) -> asyncio.TimerHandle:
-        set_at_s.append(when)
-        return call_at(when, *args, **options)
-
-    monkeypatch.setattr(loop, "call_at", count_call)
     for deadline_ms in (1_000, 2_000, 3_000):
         await harness.set_deadline(deadline_ms)
-    assert set_at_s == []
+    assert len(timers_set_s) == 1
+
+
+async def test_a_deadline_that_is_one_tick_earlier_sets_no_new_timer(timers_set_s: list[float]) -> None:
+    harness = TimersHarness()
+    await harness.set_deadline(10_000)
+    await harness.set_deadline(10_000 - TICK_MS)
+    assert len(timers_set_s) == 1
+    await harness.set_deadline(10_000 - TICK_MS - 1)
+    assert len(timers_set_s) == 2
+
+
+async def test_a_deadline_that_is_a_millisecond_earlier_passes_in_its_time_without_ticks() -> None:
+    harness = TimersHarness(tick_ms=0)
+    await harness.set_deadline(10_000)
+    await harness.set_deadline(9_999)
+    await asyncio.sleep(20)
+    assert harness.passed == [(GROUP, 9_999)]
+
+
+async def test_the_same_deadline_sets_no_new_timer_later_without_ticks(timers_set_s: list[float]) -> None:
+    harness = TimersHarness(tick_ms=0)
+    for _ in range(100):
+        await harness.set_deadline(10_000)
+        await asyncio.sleep(0.001)
+    assert len(timers_set_s) == 1
 
 
 async def test_the_next_deadline_of_a_group_is_set_after_one_has_passed() -> None:

@@ -113,6 +113,19 @@ def test_sync_group_refused(member: MemberHarness, code: ErrorCode) -> None:
         assert "JoinGroup" in member.open_request_names()
 
 
+def test_an_error_names_the_request_that_was_refused(member: MemberHarness) -> None:
+    member.subscribe()
+    member.find_coordinator()
+    member.respond(JoinGroupRequest, JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED, member_id=""))
+    member.receive(Poll())
+    member.complete_join()
+    member.respond(SyncGroupRequest, SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    assert [str(each) for each in member.poll_errors] == [
+        "GROUP_MAX_SIZE_REACHED: JOIN_GROUP was refused",
+        "GROUP_AUTHORIZATION_FAILED: SYNC_GROUP was refused",
+    ]
+
+
 @pytest.mark.parametrize("code", FAILURES, ids=code_name)
 def test_heartbeat_refused(member: MemberHarness, code: ErrorCode) -> None:
     member.reach_stable(ORDERS_0, leader="ben")

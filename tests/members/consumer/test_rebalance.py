@@ -37,6 +37,13 @@ from regroup.protocol.messages.group import (
 from tests.members.harness import MemberHarness, orders
 
 
+def test_a_member_joins_as_soon_as_its_coordinator_is_known_whatever_its_clock_says(member: MemberHarness) -> None:
+    member.now_ms = 0
+    member.subscribe()
+    member.find_coordinator()
+    assert member.open_request_names() == ["JoinGroup"]
+
+
 def test_a_member_goes_through_all_states_and_gets_its_partitions(member: MemberHarness) -> None:
     assert member.consumer.state is MemberState.UNJOINED
     member.subscribe()
