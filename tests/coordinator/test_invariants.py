@@ -21,6 +21,7 @@ from regroup.coordinator.invariants import (
     EVERY_STEP_INVARIANTS,
     GROUP_INVARIANTS,
     SOME_STEP_INVARIANTS,
+    StepInvariant,
     invariant_sentence,
     violations_of_group,
     violations_of_step,
@@ -116,6 +117,15 @@ def test_one_changed_member_of_a_sound_group_is_found(
         assert found == violations_of_group(invalid)
 
 
+def test_a_member_that_the_log_still_holds_is_missed_in_a_stable_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invariants, "MANY_MEMBERS", 0)
+    sound = stable_group()
+    invalid = replace(sound, members={"anna": sound.members["anna"]})
+    found = violations_since(sound, invalid)
+    assert found == [invariant_sentence(invariants.a_stable_group_is_what_the_log_holds)]
+    assert found == violations_of_group(invalid)
+
+
 def test_every_invariant_of_groups_has_a_group_that_breaks_it() -> None:
     assert set(GROUP_INVARIANTS) <= set(BROKEN)
 
@@ -146,6 +156,14 @@ def test_a_missing_event_number_is_found() -> None:
     event = e.GroupMetadataWritten(at_ms=AT_MS)
     after = replace(evolve(before, event), event_number=before.event_number + 2)
     assert violations_of_step(before, event, after) == [invariant_sentence(invariants.event_numbers_have_no_gap)]
+
+
+@pytest.mark.parametrize("invariant", SOME_STEP_INVARIANTS, ids=lambda each: each.__name__)
+def test_an_invariant_of_some_events_accepts_every_other_event(invariant: StepInvariant) -> None:
+    before = replace(stable_group(), members={}, leader_id=None)  # no event fits it
+    others = (e.CoordinatorLoaded(subscribed_topics=()), e.GroupEmptied(generation_id=3), e.GroupDeleted())
+    for event in (each for each in others if type(each) not in SOME_STEP_INVARIANTS[invariant]):
+        assert invariant(before, event, evolve(before, event))
 
 
 def test_every_invariant_has_one_sentence() -> None:
