@@ -357,8 +357,10 @@ class ConsumerProtocolProcess:
         self._offsets.commit(tuple(self._offsets.positions), self._send_last_heartbeat)
 
     def _send_last_heartbeat(self) -> None:
+        owns_partitions = bool(self.consumer.assigned_partitions)
         request, change = self.consumer.leave()
-        self._observe(change)
+        if owns_partitions:
+            self._observe(change)
         self._observe(LeftGroup("the consumer is being closed"))
         self._requests.send(request, lambda response: self._close(), self._close)
 

@@ -187,6 +187,14 @@ async def test_a_member_that_was_closed_is_not_outside_poll(faults: tuple[str, .
 # -- its end, and its faults
 
 
+@pytest.mark.parametrize("owned", [(), (0,)])
+async def test_a_member_that_leaves_reports_a_revocation_only_of_what_it_owns(owned: tuple[int, ...]) -> None:
+    anna = await Played("leave@10s").own(*owned)
+    await asyncio.sleep(11)
+    assert anna.member.view.condition == "left"
+    assert [len(each.partitions) for each in anna.changes_of(PartitionsRevoked)] == [1] * len(owned)
+
+
 async def test_a_member_closes_within_five_seconds_although_nothing_answers() -> None:
     anna = await Played().own(0)
     anna.coordinator.answers_heartbeats = None
