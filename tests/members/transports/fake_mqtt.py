@@ -48,21 +48,31 @@ class FakeClient:
         return self.own_socket
 
     async def __aenter__(self) -> "FakeClient":
+        if not self._broker.is_reachable:
+            await self.__aexit__()
+            raise aiomqtt.MqttError("[Errno 111] Connection refused")
         self._broker.client = self
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._received.put_nowait(None)
+        self._broker.client = None
+        self.lose()
         for each in (self.own_socket, self.socket_of_broker):
             each.close()
 
     async def subscribe(self, topics: list[tuple[str, int]]) -> None:
+        assert all(qos == 1 for _, qos in topics)
         self.subscribed += [topic for topic, _ in topics]
         if TOPICS.coordinator in self.subscribed and self._broker.state:
             self.receive(TOPICS.coordinator, json.dumps({"state": self._broker.state}).encode())
 
     async def publish(self, topic: str, payload: bytes, *, qos: int, retain: bool = False) -> None:
+        assert qos == 1, "with 0 the broker may lose it"
         self._broker.on_publish(topic, payload)
+
+    def lose(self) -> None:
+        """Break the connection, as the client notices it."""
+        self._received.put_nowait(None)
 
     def receive(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
         self._received.put_nowait(aiomqtt.Message(topic, payload, 1, retain, 1, None))
@@ -74,8 +84,9 @@ class FakeMqttBroker:
 
     def __init__(self, state: str = "online") -> None:
         self.state = state
+        self.is_reachable = True
         self.client: FakeClient | None = None
-        """The present connection of the member."""
+        """The present connection of the member; None if there is none."""
         self.published: list[tuple[str, bytes]] = []
         self.requests: list[tuple[str, RequestHeader, Message]] = []
         """The topic, the header and the body of each request without an answer."""

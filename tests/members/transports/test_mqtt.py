@@ -181,17 +181,46 @@ async def test_without_a_coordinator_a_request_fails_after_five_seconds_and_says
         assert "is `regroup serve --mqtt` running there?" in anna.failures()["payments"]
 
 
+async def test_a_broker_that_cannot_be_reached_is_reported_once_and_with_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = FakeMqttBroker()
+    broker.is_reachable = False
+    monkeypatch.setattr(aiomqtt, "Client", broker.new_client)
+    anna = Member(broker)
+    anna.send("payments")
+    await asyncio.sleep(6)
+    assert anna.reports == ["mqtt://broker:1883/main: Connection refused; connecting again"]
+    assert "Connection refused; is `regroup serve --mqtt` running there?" in anna.failures()["payments"]
+    await anna.transport.close()
+
+
 async def test_a_crash_breaks_the_connection_so_that_the_broker_publishes_the_last_will(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with connected(monkeypatch) as anna:
         connection = anna.broker.connection
         assert connection.will is not None
-        assert connection.will.payload == b'{"state": "lost", "incarnation": "i1"}'
+        assert connection.will.topic == "regroup/main/members/anna/presence"
+        assert (connection.will.payload, connection.will.qos) == (b'{"state": "lost", "incarnation": "i1"}', 1)
         with pytest.raises(BlockingIOError):
             connection.socket_of_broker.recv(1)
         anna.transport.crash()
         assert connection.socket_of_broker.recv(1) == b"", "the connection has ended"
+
+
+async def test_a_crash_is_no_error_and_later_losses_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(monkeypatch) as anna:
+        anna.transport.crash()
+        anna.broker.connection.lose()
+        await asyncio.sleep(1)
+        assert [each["incarnation"] for each in anna.broker.presences()] == ["i1", "i2"]
+        assert anna.reports == []
+        anna.broker.connection.lose()
+        await asyncio.sleep(1)
+        lost, found = anna.reports
+        assert "the connection was lost; connecting again" in lost
+        assert "is connected again" in found
 
 
 async def test_after_the_coordinator_has_closed_the_connection_a_new_incarnation_begins(
@@ -209,7 +238,27 @@ async def test_after_the_coordinator_has_closed_the_connection_a_new_incarnation
         assert anna.broker.requests[-1][0] == "regroup/main/members/anna/i2/requests"
 
 
-async def test_a_member_that_closes_says_that_it_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_member_that_closes_says_that_it_has_left_and_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with connected(monkeypatch) as anna:
+        anna.send("payments")
+        await run_ready()
         await anna.transport.close()
+        assert anna.broker.client is None
+        assert ("regroup/main/members/anna/i1/requests", b"") in anna.broker.published, "its requests are dropped"
+        await asyncio.sleep(60)
         assert [each["state"] for each in anna.broker.presences()] == ["online", "offline"]
+        assert anna.results == {}
+
+
+async def test_a_member_closes_although_the_mqtt_broker_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(monkeypatch) as anna:
+
+        async def hang(*message: object, **options: object) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(anna.broker.connection, "publish", hang)
+        began_s = asyncio.get_running_loop().time()
+        await anna.transport.close()
+        assert asyncio.get_running_loop().time() - began_s <= 1.0
