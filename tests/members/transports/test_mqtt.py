@@ -178,7 +178,31 @@ async def test_without_a_coordinator_a_request_fails_after_five_seconds_and_says
         await asyncio.sleep(4.9)
         assert anna.results == {}
         await asyncio.sleep(0.2)
-        assert "is `regroup serve --mqtt` running there?" in anna.failures()["payments"]
+        text = "no coordinator on regroup/main/coordinator; is `regroup serve --mqtt` running there?"
+        assert text in anna.failures()["payments"]
+
+
+async def test_after_the_coordinator_has_gone_nothing_is_sent_until_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(monkeypatch) as anna:
+        anna.send("before", RequestTarget.COORDINATOR)
+        await run_ready()
+        anna.broker.answer(HeartbeatResponse())
+        anna.broker.announce(b'{"state": "offline"}')
+        await run_ready()
+        sent = len(anna.broker.published)
+        anna.send("on an open connection", RequestTarget.COORDINATOR)
+        anna.send("on a new connection", RequestTarget.ANY_BROKER)
+        await run_ready()
+        assert anna.failures() == {"on an open connection": "no coordinator is there to receive it"}
+        await asyncio.sleep(6)
+        assert "the coordinator is not there; is `regroup" in anna.failures()["on a new connection"]
+        assert len(anna.broker.published) == sent
+        anna.broker.announce(b'{"state": "online"}')
+        await asyncio.sleep(6)
+        assert len(anna.broker.published) == sent, "what has failed is not sent later"
+        anna.send("after")
+        await asyncio.sleep(1)
+        assert anna.open_groups() == ["after"]
 
 
 async def test_a_broker_that_cannot_be_reached_is_reported_once_and_with_each_request(
