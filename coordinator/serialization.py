@@ -167,5 +167,5 @@ def damaged(what: str, error: Exception) -> StoreDamaged:
 
 def group_as_json(group: Group) -> dict[str, Any]:
     """A group as plain JSON values, for the command line and other programs."""
-    shown = msgspec.to_builtins(group, str_keys=True, enc_hook=as_builtin)
-    return shown if isinstance(shown, dict) else {}
+    shown: dict[str, Any] = msgspec.to_builtins(group, str_keys=True, enc_hook=as_builtin)
+    return shown

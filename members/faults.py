@@ -208,7 +208,7 @@ def drop_last_assignment(message: Message) -> Message:
 
 
 def assign_one_partition_twice(message: Message) -> Message:
-    """A leader's SyncGroup in which one member's first partition is assigned to another member as well.
+    """A leader's SyncGroup in which one member's first partition is assigned to the member after it as well.
 
     Any other request, and a SyncGroup without a second member, is returned unchanged.
     """

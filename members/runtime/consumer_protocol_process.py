@@ -89,8 +89,6 @@ class ConsumerProtocolProcess:
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
         self._has_lost_all = False
         """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
-        self._away_count = 0
-        """How often the application has left poll(), by which an old poll timeout differs from the present one."""
 
     def begin(self) -> None:
         """Find the coordinator, and join the group with the first heartbeat."""
@@ -223,20 +221,18 @@ class ConsumerProtocolProcess:
         """Keep the application outside poll() for a time, then call `then`. If the time is longer than
         `max.poll.interval.ms`, the member leaves the group at that limit."""
         self._is_outside_poll, self._left_poll_at_ms = True, self._timers.now_ms()
-        self._away_count += 1
-        count = self._away_count
+        limit_ms = self._settings.max_poll_interval_ms
 
         def back() -> None:
             self._is_outside_poll = False
-            self._away_count += 1
             then()
 
         def expired() -> None:
-            if count == self._away_count and not self._is_leaving:
+            if self.outside_poll_ms >= limit_ms and not self._is_leaving:
                 self._on_poll_timeout()
 
-        if duration_ms > self._settings.max_poll_interval_ms:
-            self._call_after(self._settings.max_poll_interval_ms, expired)
+        if duration_ms > limit_ms:
+            self._call_after(limit_ms, expired)
         self._call_after(duration_ms, back)
 
     def _on_poll_timeout(self) -> None:
@@ -361,8 +357,10 @@ class ConsumerProtocolProcess:
         self._offsets.commit(tuple(self._offsets.positions), self._send_last_heartbeat)
 
     def _send_last_heartbeat(self) -> None:
+        owns_partitions = bool(self.consumer.assigned_partitions)
         request, change = self.consumer.leave()
-        self._observe(change)
+        if owns_partitions:
+            self._observe(change)
         self._observe(LeftGroup("the consumer is being closed"))
         self._requests.send(request, lambda response: self._close(), self._close)
 

@@ -82,7 +82,7 @@ class _Partition:
             self.end = offset + 1
             return True
         if offset < self.start:
-            self.gaps.insert(0, (offset, self.start))
+            self.gaps.append((offset, self.start))
             self.start = offset
         for index, (first, stop) in enumerate(self.gaps):
             if first <= offset < stop:

@@ -22,6 +22,7 @@ from regroup.coordinator.invariants import (
     GROUP_INVARIANTS,
     MANY_MEMBERS,
     SOME_STEP_INVARIANTS,
+    StepInvariant,
     invariant_sentence,
     violations_of_group,
     violations_of_step,
@@ -163,6 +164,14 @@ def test_a_missing_event_number_is_found() -> None:
     event = e.GroupMetadataWritten(at_ms=AT_MS)
     after = replace(evolve(before, event), event_number=before.event_number + 2)
     assert violations_of_step(before, event, after) == [invariant_sentence(invariants.event_numbers_have_no_gap)]
+
+
+@pytest.mark.parametrize("invariant", SOME_STEP_INVARIANTS, ids=lambda each: each.__name__)
+def test_an_invariant_of_some_events_accepts_every_other_event(invariant: StepInvariant) -> None:
+    before = replace(stable_group(), members={}, leader_id=None)  # no event fits it
+    others = (e.CoordinatorLoaded(subscribed_topics=()), e.GroupEmptied(generation_id=3), e.GroupDeleted())
+    for event in (each for each in others if type(each) not in SOME_STEP_INVARIANTS[invariant]):
+        assert invariant(before, event, evolve(before, event))
 
 
 def test_every_invariant_has_one_sentence() -> None:

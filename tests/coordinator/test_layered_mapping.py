@@ -67,6 +67,35 @@ def test_it_is_the_dict_with_the_same_entries(changes: list[tuple[dict[int, int]
     assert all((key in mapping) == (key in expected) == (mapping.get(key) is not None) for key in range(-1, 2 * MANY))
 
 
+def test_a_key_that_was_removed_and_set_again_comes_last() -> None:
+    many = dict.fromkeys(range(LAYERED_FROM), 0)
+    mapping = with_newer(without(many, 5), {5: 1})
+    assert list(mapping) == [*range(5), *range(6, LAYERED_FROM), 5]
+    assert len(mapping) == LAYERED_FROM
+    assert mapping[5] == 1
+
+
+def test_removals_from_a_large_dict_copy_it_once() -> None:
+    many = dict.fromkeys(range(LAYERED_FROM), 0)
+    first = without(many, 0)
+    second = without(first, 1)
+    assert isinstance(first, LayeredMapping)
+    assert isinstance(second, LayeredMapping)
+    assert second.shares_with(first)
+    assert list(second) == list(range(2, LAYERED_FROM))
+
+
+def test_a_mapping_and_a_dict_are_compared_either_way() -> None:
+    """A coordinator that loads a large group gets dicts, which are compared with the mappings of the former one."""
+    loaded = dict.fromkeys(range(LAYERED_FROM), 0)
+    mapping = with_newer(loaded, {-1: 1, 0: 1})
+    assert isinstance(mapping, LayeredMapping)
+    assert set(added_keys(mapping, loaded)) == set()
+    assert set(added_keys(loaded, mapping)) == {-1}
+    assert changed(mapping, loaded) == {0: 0}
+    assert changed(loaded, mapping) == {-1: 1, 0: 1}
+
+
 def test_without_a_key_that_it_does_not_have_a_mapping_is_itself() -> None:
     mapping = {"a": 1}
     assert without(mapping, "b") is mapping

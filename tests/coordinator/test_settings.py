@@ -32,6 +32,36 @@ BOUNDED = {
 """Settings `group.consumer.…` with the defaults of their bounds, which are settings themselves."""
 
 
+KAFKAS_DEFAULTS = {
+    "group.min.session.timeout.ms": 6_000,
+    "group.max.session.timeout.ms": 30 * 60_000,
+    "group.initial.rebalance.delay.ms": 3_000,
+    "group.max.size": INT,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.min.session.timeout.ms": 45_000,
+    "group.consumer.max.session.timeout.ms": 60_000,
+    "group.consumer.heartbeat.interval.ms": 5_000,
+    "group.consumer.min.heartbeat.interval.ms": 5_000,
+    "group.consumer.max.heartbeat.interval.ms": 15_000,
+    "group.consumer.assignment.interval.ms": 1_000,
+    "group.consumer.min.assignment.interval.ms": 0,
+    "group.consumer.max.assignment.interval.ms": 15_000,
+    "group.consumer.max.size": INT,
+    "group.consumer.migration.policy": "bidirectional",
+    "group.consumer.regex.refresh.interval.ms": 10 * 60_000,
+    "offset.metadata.max.bytes": 4_096,
+    "offsets.retention.minutes": 7 * 24 * 60,
+    "offsets.retention.check.interval.ms": 10 * 60_000,
+    "offsets.topic.num.partitions": 50,
+    "offsets.commit.timeout.ms": 5_000,
+}
+"""The defaults of Apache Kafka 4.4."""
+
+
+def test_without_a_setting_the_coordinator_acts_with_kafkas_defaults() -> None:
+    assert CoordinatorSettings().by_name() == KAFKAS_DEFAULTS
+
+
 def test_every_setting_has_tested_limits() -> None:
     bounded = {f"group.consumer.{bound}{name}" for name in BOUNDED for bound in ("", "min.", "max.")}
     assert set(CoordinatorSettings.names()) == {*LIMITS, *bounded, POLICY}

@@ -8,7 +8,14 @@ import pytest
 from regroup.lab.simulation.virtual_clock import VirtualLoop
 from tests.members.harness import MemberHarness
 
-VIRTUAL_TIME_FILES = ("test_consumer_protocol_requests", "test_producer", "test_simulated_member")
+VIRTUAL_TIME_FILES = (
+    "test_consumer_protocol_member",
+    "test_consumer_protocol_offsets",
+    "test_consumer_protocol_requests",
+    "test_mqtt",
+    "test_producer",
+    "test_simulated_member",
+)
 """Test files whose members need no sockets."""
 
 

@@ -83,6 +83,21 @@ def test_a_leader_assigns_one_partition_to_two_members() -> None:
     assert assigned == [(ORDERS_0,), (ORDERS_1, ORDERS_0)]
 
 
+@pytest.mark.parametrize(
+    ("owners", "doubled"),
+    [(("anna", "ben", "carla"), "ben"), (("ben", "carla"), "carla"), (("carla",), "anna")],
+)
+def test_the_first_partition_is_given_to_the_member_after_its_owner_as_well(
+    owners: tuple[str, ...], doubled: str
+) -> None:
+    members = {name: (TopicPartition("orders", number),) for number, name in enumerate(("anna", "ben", "carla"))}
+    given = {name: partitions if name in owners else () for name, partitions in members.items()}
+    sent = assign_one_partition_twice(sync_group(*(assignment_of(name, *each) for name, each in given.items())))
+    assert isinstance(sent, SyncGroupRequest)
+    found = {each.member_id: decode_assignment(each.assignment).partitions for each in sent.assignments}
+    assert found == given | {doubled: (*given[doubled], *members[owners[0]])}
+
+
 def test_a_leader_alone_assigns_no_partition_twice() -> None:
     alone = sync_group(assignment_of("anna", ORDERS_0))
     assert assign_one_partition_twice(alone) is alone

@@ -161,9 +161,9 @@ async def test_the_retention_of_offsets_is_checked_periodically() -> None:
     )
     await harness.coordinator.start()
     harness.submit(harness.offset_commit())
-    await asyncio.sleep(99)
-    assert harness.group.exists
-    await asyncio.sleep(2)
+    await asyncio.sleep(99.95)
+    assert harness.group.exists, "the second check has not come yet"
+    await asyncio.sleep(0.1)
     assert not harness.group.exists
     harness.coordinator.stop()
 
@@ -309,6 +309,15 @@ async def test_a_caller_that_is_cancelled_stays_a_member(harness: CoordinatorHar
     await asyncio.sleep(6)
     assert (await other).generation_id == 1
     assert list(harness.group.members) == ["anna", "ben"]
+
+
+async def test_a_caller_awaits_the_responses_that_make_it_a_member(harness: CoordinatorHarness) -> None:
+    joined = await harness.coordinator.join_group(harness.join_group("anna"))
+    synced = await harness.coordinator.sync_group(harness.sync_group("anna", anna=b"all of it"))
+    alive = await harness.coordinator.heartbeat(harness.heartbeat("anna"))
+    assert (joined.generation_id, joined.member_id) == (1, "anna")
+    assert synced.assignment == b"all of it"
+    assert alive.error_code == ErrorCode.NONE
 
 
 async def test_a_repeated_join_group_replaces_the_held_one(harness: CoordinatorHarness) -> None:

@@ -16,9 +16,9 @@ async def test_a_slow_log_delays_responses_and_keeps_their_order() -> None:
     responded: list[str] = []
     harness.coordinator.submit(harness.offset_commit(1), lambda response: responded.append("first"))
     harness.coordinator.submit(harness.offset_commit(2), lambda response: responded.append("second"))
-    await asyncio.sleep(0.69)
+    await asyncio.sleep(0.6999)
     assert responded == []
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.0002)
     assert responded == ["first", "second"]
     assert harness.group.committed_offsets["foo"][0].offset == 2
     harness.coordinator.stop()

@@ -27,6 +27,7 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.notes import FaultBegan, MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
@@ -56,6 +57,7 @@ class GroupOfMembers:
         self._network = network
         self.members: dict[str, SimulatedMember] = {}
         self.reports: list[tuple[str, ConsumerChange | ConsumerError]] = []
+        self.notes: list[tuple[str, MemberNote]] = []
         self.ledger = RecordLedger()
         self.commit_delay_s = 0.0
         self._transports: list[TcpTransport] = []
@@ -82,6 +84,7 @@ class GroupOfMembers:
             workload=workload,
             ledger=self.ledger,
             observe=lambda member, change: self.reports.append((member, change)),
+            on_note=lambda member, note: self.notes.append((member, note)),
         )
         self.members[name].start()
         return self.members[name]
@@ -157,6 +160,24 @@ async def test_a_pause_longer_than_the_session_timeout_loses_the_partitions_and_
             await asyncio.sleep(120)
             assert bool(group.reports_of("ben", PartitionsLost)) is loses_partitions
             assert group.assigned_counts() == {"anna": 3, "ben": 3}
+
+
+async def test_a_refused_request_is_noted_once() -> None:
+    async with group_of_members() as group:
+        group.add("anna")
+        group.add("ben", "pause:60s@20s")
+        await asyncio.sleep(120)
+        assert group.notes.count(("ben", RequestRefused("Heartbeat", "UNKNOWN_MEMBER_ID"))) == 1
+
+
+async def test_a_lasting_fault_is_noted_when_it_begins() -> None:
+    async with group_of_members() as group:
+        fault = parse_fault("slow-sync:1s@20s")
+        group.add("anna", str(fault))
+        await asyncio.sleep(19)
+        assert group.notes == []
+        await asyncio.sleep(2)
+        assert group.notes == [("anna", FaultBegan(fault))]
 
 
 async def test_a_member_that_joins_late_delays_the_rebalance_and_stays_in_the_group() -> None:
@@ -268,6 +289,7 @@ async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> N
         assert len(group.members["anna"].consumer.assigned_partitions) == 6
         assert zombie.view.condition == "zombie"
         assert zombie.view.last_error == "commit: UNKNOWN_MEMBER_ID"
+        assert group.notes[-1] == ("ben", RequestRefused("OffsetCommit", "UNKNOWN_MEMBER_ID"))
         assert group.ledger.counts.duplicates > 50
 
 

@@ -38,6 +38,13 @@ def test_records_before_the_first_position_do_not_count() -> None:
     assert counts_after(100, 101, start=100, committed=102) == RecordCounts(processed=2)
 
 
+def test_a_record_below_the_first_known_one_is_processed_for_the_first_time() -> None:
+    """The group was reset to an earlier offset; the records between are still to come."""
+    assert counts_after(5, 3, start=5, committed=6) == RecordCounts(processed=2, skipped=1)
+    assert counts_after(5, 3, 4, start=5, committed=6) == RecordCounts(processed=3)
+    assert counts_after(5, 3, 1, 3, start=5, committed=6) == RecordCounts(processed=4, duplicates=1, skipped=2)
+
+
 def test_a_record_is_late_if_it_is_first_processed_after_late_after_ms() -> None:
     ledger = RecordLedger(late_after_ms=1_000)
     assert ledger.record_processed(ORDERS_0, 0, 0, 1_000)

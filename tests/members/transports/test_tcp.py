@@ -4,12 +4,14 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 import uvloop
 from confluent_kafka import Producer as MockCluster
 
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.simulation.virtual_clock import VirtualLoop, run_in_virtual_time
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived, Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
@@ -256,6 +258,24 @@ async def test_an_address_without_a_listener_is_named() -> None:
     assert isinstance(answer, RequestFailed)
     assert f"127.0.0.1:{port} cannot be reached" in answer.reason
     await transport.close()
+
+
+def test_after_each_failure_the_next_attempt_waits_twice_as_long_and_at_most_a_second() -> None:
+    attempts_s: list[float] = []
+
+    async def refuse(protocol: object, host: str, port: int) -> None:
+        attempts_s.append(asyncio.get_running_loop().time())
+        raise ConnectionRefusedError
+
+    async def main() -> None:
+        transport = TcpTransport([NodeAddress(-1, "broker", 1)], connect=refuse)
+        for _ in range(9):
+            assert isinstance(await response_to(transport, to_any_broker(HEARTBEAT)), RequestFailed)
+        await transport.close()
+
+    run_in_virtual_time(main(), VirtualLoop())
+    pauses_s = [after - before for before, after in pairwise(attempts_s)]
+    assert pauses_s == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0])
 
 
 def test_an_invalid_address_is_named_with_an_example() -> None:

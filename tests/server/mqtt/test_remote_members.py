@@ -16,7 +16,6 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.member import SimulatedMember
-from regroup.members.runtime.remote_control import RemoteCommand, RemoteCommandKind, parse_remote_command
 from regroup.members.transports.mqtt import MqttTransport
 from regroup.mqtt.address import MqttAccess, MqttAddress
 from regroup.mqtt.topics import MqttTopics
@@ -222,27 +221,3 @@ async def test_a_simulated_crash_is_announced_and_the_member_joins_again(address
         coordinator = cluster.coordinator_of("payments")
         await wait_until(lambda: (members := coordinator.group("payments").members) and crashed not in members)
         await wait_until(all_partitions_are_assigned(anna))
-
-
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        (b"crash", RemoteCommand(RemoteCommandKind.CRASH)),
-        (b" Pause 20 s\n", RemoteCommand(RemoteCommandKind.PAUSE, 20_000)),
-        (b"pause:500ms", RemoteCommand(RemoteCommandKind.PAUSE, 500)),
-        (b"pause", RemoteCommand(RemoteCommandKind.PAUSE, 20_000)),
-        (b"slow", RemoteCommand(RemoteCommandKind.SLOW, 5_000)),
-        (b"leave", RemoteCommand(RemoteCommandKind.LEAVE)),
-        (b"rejoin", RemoteCommand(RemoteCommandKind.REJOIN)),
-    ],
-)
-def test_a_command_is_parsed(text: bytes, command: RemoteCommand) -> None:
-    assert parse_remote_command(text) == command
-
-
-@pytest.mark.parametrize(
-    "text", [b"", b"dance", b"crash 20s", b"pause soon", b"pause 0s", b"slow 0s", b"\xff\x00", b"pause 9" + b"9" * 300]
-)
-def test_an_invalid_command_is_explained(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"known are|write for example|for example"):
-        parse_remote_command(text)
