@@ -241,6 +241,24 @@ def test_a_dynamic_member_leaves_when_it_is_closed(member: MemberHarness) -> Non
     assert member.receive(Poll()).requests == ()
 
 
+def test_a_member_that_has_no_member_id_yet_closes_without_leave_group(member: MemberHarness) -> None:
+    member.subscribe().find_coordinator()
+    assert member.open_request_names() == ["JoinGroup"]
+    member.receive(Close())
+    assert "LeaveGroup" not in member.open_request_names()
+    assert not member.changes_of(LeftGroup)
+
+
+def test_a_member_that_has_lost_its_generation_closes_without_leave_group(member: MemberHarness) -> None:
+    member.reach_stable(*orders(0), leader="ben")
+    member.receive(PollReturned())
+    member.pass_time(3_000)
+    member.complete_heartbeat(ErrorCode.ILLEGAL_GENERATION)
+    assert member.consumer.generation.member_id == "anna"
+    member.receive(Close())
+    assert "LeaveGroup" not in member.open_request_names()
+
+
 def test_a_static_member_closes_without_leave_group_unless_leaves_group_is_set() -> None:
     default = MemberHarness(group_instance_id="anna-1").reach_stable(*orders(0))
     default.receive(Close())

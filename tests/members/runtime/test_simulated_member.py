@@ -27,6 +27,7 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
@@ -56,6 +57,7 @@ class GroupOfMembers:
         self._network = network
         self.members: dict[str, SimulatedMember] = {}
         self.reports: list[tuple[str, ConsumerChange | ConsumerError]] = []
+        self.notes: list[tuple[str, MemberNote]] = []
         self.ledger = RecordLedger()
         self.commit_delay_s = 0.0
         self._transports: list[TcpTransport] = []
@@ -82,6 +84,7 @@ class GroupOfMembers:
             workload=workload,
             ledger=self.ledger,
             observe=lambda member, change: self.reports.append((member, change)),
+            on_note=lambda member, note: self.notes.append((member, note)),
         )
         self.members[name].start()
         return self.members[name]
@@ -222,6 +225,15 @@ async def test_a_member_that_syncs_late_gets_its_partitions_late() -> None:
         assert group.assigned_counts() == {"anna": 0}
         await asyncio.sleep(5)
         assert group.assigned_counts() == {"anna": 6}
+
+
+async def test_a_lasting_fault_is_reported_when_it_begins() -> None:
+    async with group_of_members() as group:
+        group.add("anna", "slow-sync:10s@after-assigned+5s")
+        await asyncio.sleep(1)
+        assert group.notes == []
+        await asyncio.sleep(12)
+        assert group.notes == [("anna", FaultBegan(parse_fault("slow-sync:10s@after-assigned+5s")))]
 
 
 async def test_a_member_that_never_syncs_gets_no_partitions() -> None:

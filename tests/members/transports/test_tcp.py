@@ -4,12 +4,14 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 import uvloop
 from confluent_kafka import Producer as MockCluster
 
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.simulation.virtual_clock import VirtualLoop, run_in_virtual_time
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived, Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
@@ -256,6 +258,23 @@ async def test_an_address_without_a_listener_is_named() -> None:
     assert isinstance(answer, RequestFailed)
     assert f"127.0.0.1:{port} cannot be reached" in answer.reason
     await transport.close()
+
+
+def test_the_backoff_before_a_connection_is_opened_again_doubles_up_to_a_second() -> None:
+    dialled_s: list[float] = []
+
+    async def refuse(factory: Callable[[], asyncio.Protocol], host: str, port: int) -> None:
+        dialled_s.append(asyncio.get_running_loop().time())
+        raise ConnectionRefusedError
+
+    async def main() -> None:
+        transport = TcpTransport([NodeAddress(-1, "broker", 9092)], connect=refuse)
+        for _ in range(8):
+            await response_to(transport, to_any_broker(HEARTBEAT))
+
+    run_in_virtual_time(main(), VirtualLoop())
+    waits_s = [round(after - before, 3) for before, after in pairwise(dialled_s)]
+    assert waits_s == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 def test_an_invalid_address_is_named_with_an_example() -> None:
