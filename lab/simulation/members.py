@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
+from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import CONSUMER, READ_COMMITTED, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
@@ -16,6 +17,7 @@ from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
+from regroup.lab.simulation.network.observed_dials import DialledTransport, observed
 from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
@@ -36,7 +38,7 @@ from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordCounts, RecordLedger
 from regroup.members.transports.base import MemberTransport, TransportCallback
-from regroup.members.transports.tcp import TcpTransport
+from regroup.members.transports.tcp import ConnectionOpener, TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
 from regroup.server.releases import release_named
@@ -154,6 +156,9 @@ class SimulatedMembers:
                 planned.group,
                 is_well_behaved=is_well_behaved(planned),
                 has_sound_assignor=has_sound_assignor(planned),
+                faults=[parse_fault(text) for text in planned.faults],
+                reads_committed=planned.isolation_level == READ_COMMITTED,
+                auto_commits=not planned.transforms_to,
             )
         member.start()
 
@@ -264,8 +269,10 @@ class SimulatedMembers:
         for transport in self._transports:
             await transport.close()
 
-    def _transport(self, host: str) -> TcpTransport:
-        connect = partial(self._network.connect, host)
+    def _transport(self, host: str, dials: Reconnections | None = None) -> TcpTransport:
+        connect: ConnectionOpener = partial(self._network.connect, host)
+        if dials is not None:
+            connect = observed(connect, dials)
         planned = self._plan.members.get(host)
         release = release_named(planned.client) if planned is not None and planned.client else None
         versions = {key: last for key, (_, last) in release.apis.items()} if release else None
@@ -282,11 +289,12 @@ class SimulatedMembers:
         return LabClient(transport)
 
     def _observed_transport(self, name: str) -> MemberTransport:
-        transport: MemberTransport = self._transport(name)
-        if self._checker and self._plan.members[name].isolation_level == READ_COMMITTED:
-            transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         if self._checker is None:
-            return transport
+            return self._transport(name)
+        dials = self._checker.members.reconnections_of(name)
+        transport: MemberTransport = DialledTransport(self._transport(name, dials), dials)
+        if self._plan.members[name].isolation_level == READ_COMMITTED:
+            transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         return ObservedTransport(
             transport, partial(self._on_request, name), partial(self._checker.members.on_response, name)
         )

@@ -1,0 +1,47 @@
+"""A TCP transport whose attempts to connect are observed, each with the requests that it is for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from regroup.lab.checker.members.reconnections import Reconnections, Target
+from regroup.members.consumer.effects import OutgoingRequest, RequestTarget
+from regroup.members.transports.base import MemberTransport, TransportCallback
+from regroup.members.transports.tcp import ConnectionOpener
+
+
+class DialledTransport:
+    """A transport that reports to `dials` which requests it sends, and when it drops its connections."""
+
+    def __init__(self, transport: MemberTransport, dials: Reconnections) -> None:
+        self._transport, self._dials = transport, dials
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        address = request.address
+        self._dials.on_send(Target(request.target, (address.host, address.port) if address else None))
+        self._transport.send(request, callback)
+
+    def disconnect_coordinator(self) -> None:
+        self._dials.on_disconnected(lambda target: target.kind is RequestTarget.COORDINATOR)
+        self._transport.disconnect_coordinator()
+
+    async def close(self) -> None:
+        self._dials.on_disconnected(lambda target: True)
+        await self._transport.close()
+
+
+def observed(connect: ConnectionOpener, dials: Reconnections) -> ConnectionOpener:
+    """Open connections with `connect`, and report each attempt and its end to `dials`."""
+
+    async def dial(factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Any:
+        dialled = dials.on_dial((host, port))
+        is_open = False
+        try:
+            opened: Awaitable[Any] = connect(factory, host, port)
+            found = await opened
+            is_open = True
+            return found
+        finally:
+            dials.on_dialled(dialled, is_open=is_open)
+
+    return dial
