@@ -362,7 +362,8 @@ class ConsumerProtocolProcess:
 
     def _send_last_heartbeat(self) -> None:
         request, change = self.consumer.leave()
-        self._observe(change)
+        if change is not None:
+            self._observe(change)
         self._observe(LeftGroup("the consumer is being closed"))
         self._requests.send(request, lambda response: self._close(), self._close)
 
