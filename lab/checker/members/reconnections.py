@@ -2,7 +2,7 @@
 
 dials = Reconnections("anna", now_ms, report)
 dials.on_send(key)                          # anna sends a request to this target
-dialled = dials.on_dial(address)            # anna begins to connect; reports a violation
+dialled = dials.on_dial(key)                # anna begins to connect; reports a violation
 dials.on_dialled(dialled, is_open=False)    # the connection is open, or could not be opened
 dials.on_disconnected(lambda key: True)     # anna drops its connections to these targets
 """
@@ -77,28 +77,20 @@ class Reconnections:
             if is_dropped(target):
                 connection.is_pending = False
 
-    def on_dial(self, address: tuple[str, int]) -> Dial | None:
+    def on_dial(self, target: Target) -> Dial | None:
         """Check an attempt to connect, which has to be due; returns the one that was."""
         now_ms = self._now_ms()
-        due = [
-            each
-            for target, connection in self._connections.items()
-            for each in connection.due
-            if target.address in (None, address)
-        ]
-        fitting = [
-            each for each in due if abs(now_ms - each.due_ms) <= SPREAD * backoff_ms(each.failures) + ROUNDING_MS
-        ]
-        if not fitting:
-            waits = ", ".join(f"in {each.due_ms - now_ms} ms after {each.failures} failures" for each in due)
-            detail = f"{self._name} connects to {address[0]}:{address[1]} now, which is due {waits or 'never'}"
-            self._report([MemberViolation(WAITS_TO_RECONNECT, detail)])
-            return None
-        found = max(fitting, key=lambda each: (each.target.address is not None, each.failures))
-        connection = self._connections[found.target]
-        connection.due.remove(found)
-        connection.is_pending = True
-        return found
+        connection = self._connections.setdefault(target, _Connection())
+        for each in connection.due:
+            if abs(now_ms - each.due_ms) <= SPREAD * backoff_ms(each.failures) + ROUNDING_MS:
+                connection.due.remove(each)
+                connection.is_pending = True
+                return each
+        due = ", ".join(f"in {each.due_ms - now_ms} ms after {each.failures} failures" for each in connection.due)
+        to = "any broker" if target.address is None else "{}:{}".format(*target.address)
+        detail = f"{self._name} connects to {to} now, which is due {due or 'never'}"
+        self._report([MemberViolation(WAITS_TO_RECONNECT, detail)])
+        return None
 
     def on_dialled(self, dial: Dial | None, *, is_open: bool) -> None:
         """Note how an attempt to connect has ended."""

@@ -44,10 +44,9 @@ def answers_to_consumers_survive(state: CheckerState, exchange: ObservedExchange
 
 
 def deadlines_of_classic_members_do_not_survive(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """A coordinator that loads a group of the consumer protocol waits for no JoinGroup and no SyncGroup of its members
-    of the classic protocol.
+    """Deadlines for JoinGroup and SyncGroup in a group of the consumer protocol do not survive a load.
 
-    Kafka's log does not contain for which of them a timer was running.
+    Kafka's log does not contain for which members of the classic protocol a timer was running.
     """
     consumer = exchange.after.consumer
     for member_id, member in consumer.members.items() if consumer else ():

@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any
 
 from regroup.lab.checker.members.reconnections import Reconnections, Target
 from regroup.members.consumer.effects import OutgoingRequest, RequestTarget
 from regroup.members.transports.base import MemberTransport, TransportCallback
 from regroup.members.transports.tcp import ConnectionOpener
+
+_TARGET: ContextVar[Target] = ContextVar("target")
+"""For which requests a connection is opened: known to the task that opens it, since the request starts that task."""
 
 
 class DialledTransport:
@@ -18,8 +22,11 @@ class DialledTransport:
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         address = request.address
-        self._dials.on_send(Target(request.target, (address.host, address.port) if address else None))
+        target = Target(request.target, (address.host, address.port) if address else None)
+        self._dials.on_send(target)
+        token = _TARGET.set(target)
         self._transport.send(request, callback)
+        _TARGET.reset(token)
 
     def disconnect_coordinator(self) -> None:
         self._dials.on_disconnected(lambda target: target.kind is RequestTarget.COORDINATOR)
@@ -34,7 +41,7 @@ def observed(connect: ConnectionOpener, dials: Reconnections) -> ConnectionOpene
     """Open connections with `connect`, and report each attempt and its end to `dials`."""
 
     async def dial(factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Any:
-        dialled = dials.on_dial((host, port))
+        dialled = dials.on_dial(_TARGET.get())
         is_open = False
         try:
             opened: Awaitable[Any] = connect(factory, host, port)
