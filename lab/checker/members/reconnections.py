@@ -39,6 +39,11 @@ class Dial(NamedTuple):
     failures: int
     """How many attempts for the same target have failed before it, one after the other."""
 
+    @property
+    def asked_at_ms(self) -> int:
+        """When the request was sent that it is for."""
+        return self.due_ms - backoff_ms(self.failures)
+
 
 @dataclass(slots=True)
 class _Connection:
@@ -94,10 +99,15 @@ class Reconnections:
 
     def on_dialled(self, dial: Dial | None, *, is_open: bool) -> None:
         """Note how an attempt to connect has ended."""
-        if dial is not None:
-            connection = self._connections[dial.target]
-            connection.is_pending = False
-            connection.failures = 0 if is_open else dial.failures + 1
+        if dial is None:
+            return
+        connection, now_ms = self._connections[dial.target], self._now_ms()
+        connection.is_pending = False
+        connection.failures = failures = 0 if is_open else dial.failures + 1
+        if any(each.asked_at_ms == now_ms for each in connection.due):
+            # The client had dropped this connection, and at this very moment needs another one: it may know of the end
+            # of the former attempt or not.
+            connection.due.append(Dial(dial.target, now_ms + backoff_ms(failures), failures))
 
 
 def backoff_ms(failures: int) -> int:

@@ -80,3 +80,17 @@ def test_an_attempt_that_was_due_goes_on_after_the_connection_was_dropped() -> N
         anna.now_ms += after_ms - before_ms
         anna.dials.on_dialled(anna.dials.on_dial(COORDINATOR), is_open=False)
     assert anna.sentences == []
+
+
+@pytest.mark.parametrize("wait_ms", [0, 50])
+def test_a_dropped_attempt_that_fails_when_the_next_one_is_needed_may_count_or_not(wait_ms: int) -> None:
+    anna = Dialling()
+    anna.dials.on_send(COORDINATOR)
+    dropped = anna.dials.on_dial(COORDINATOR)
+    anna.dials.on_disconnected(lambda target: True)
+    anna.now_ms += 10_000
+    anna.dials.on_send(COORDINATOR)
+    anna.dials.on_dialled(dropped, is_open=False)
+    anna.now_ms += wait_ms
+    anna.dials.on_dial(COORDINATOR)
+    assert anna.sentences == []
