@@ -315,6 +315,8 @@ class ConsumerProtocolProcess:
             return
 
         def complete() -> None:
+            if self._is_leaving:
+                return  # its positions are committed already: the next owner of the partitions processes the batch
             application.complete_batch(batch, self._timers.now_ms())
             self._poll()
             self._process_records()

@@ -1,15 +1,20 @@
-"""The application of a member of the consumer protocol: when it is outside poll()."""
+"""The application of a member of the consumer protocol: when it is outside poll(), and what it processes."""
 
 import asyncio
 from uuid import UUID
+
+import pytest
 
 from regroup.lab.simulation.virtual_clock import VirtualLoop, run_in_virtual_time
 from regroup.members.consumer.effects import OutgoingRequest
 from regroup.members.consumer.inputs import ResponseReceived, Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import parse_fault
+from regroup.members.runtime.application import FetchedRecord
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
+from regroup.members.runtime.workload import Workload
 from regroup.members.transports.base import TransportCallback
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     Coordinator,
@@ -66,24 +71,49 @@ def response(assignment: ConsumerGroupAssignment | None = None) -> ConsumerGroup
     )
 
 
+def started(transport: Heartbeats, *faults: str, workload: Workload | None = None) -> ConsumerProtocolMember:
+    """Anna, who has joined without partitions."""
+    member = ConsumerProtocolMember(
+        "anna",
+        ConsumerSettings(group_id="g"),
+        transport,
+        Subscribe(("orders",)),
+        draw_member_id=lambda: str(UUID(int=1)),
+        faults=[parse_fault(each) for each in faults],
+        workload=workload,
+    )
+    member.start()
+    transport.answer(response())
+    return member
+
+
 def test_a_member_that_is_slow_to_join_is_outside_poll_after_an_assignment_alone() -> None:
     async def main() -> None:
         transport = Heartbeats()
-        member = ConsumerProtocolMember(
-            "anna",
-            ConsumerSettings(group_id="g"),
-            transport,
-            Subscribe(("orders",)),
-            draw_member_id=lambda: str(UUID(int=1)),
-            faults=[parse_fault("slow-join:10s")],
-        )
-        member.start()
-        transport.answer(response())
+        member = started(transport, "slow-join:10s")
         await asyncio.sleep(1)
         assert member.outside_poll_ms == 0
         await asyncio.sleep(3)
         transport.answer(response(ORDERS_0))
         await asyncio.sleep(1)
         assert member.outside_poll_ms == 1_000
+
+    run_in_virtual_time(main(), VirtualLoop())
+
+
+@pytest.mark.parametrize(("leaves", "processed"), [(False, 1), (True, 0)])
+def test_a_member_that_leaves_does_not_complete_the_batch_that_it_has_in_hand(leaves: bool, processed: int) -> None:
+    """Its positions are committed when it begins to leave, so the next owner would process the batch once more."""
+
+    async def main() -> None:
+        transport = Heartbeats()
+        member = started(transport, workload=Workload(process_ms=200))
+        await asyncio.sleep(4)
+        transport.answer(response(ORDERS_0))
+        member._application.add_records([FetchedRecord(TopicPartition("orders", 0), 0, 0)])
+        if leaves:
+            member.inject_fault(parse_fault("leave"))
+        await asyncio.sleep(1)
+        assert member.view.processed_count == processed
 
     run_in_virtual_time(main(), VirtualLoop())
