@@ -19,6 +19,7 @@ from regroup.members.consumer.inputs import (
     MetadataUpdated,
     Poll,
     PollReturned,
+    ResponseReceived,
     Subscribe,
     Unsubscribe,
 )
@@ -174,6 +175,27 @@ def test_a_pattern_waits_for_metadata_and_leaves_internal_topics_out(member: Mem
     member.find_coordinator()
     sent = member.complete_join()
     assert decode_subscription(sent.protocols[0].metadata).topics == ("clicks", "orders")
+
+
+def test_metadata_is_requested_again_a_second_after_a_request_has_failed(member: MemberHarness) -> None:
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    member.fail_request(MetadataRequest)
+    member.pass_time(999)
+    assert "Metadata" not in member.open_request_names()
+    member.pass_time(1)
+    assert "Metadata" in member.open_request_names()
+
+
+def test_metadata_of_a_former_subscription_is_not_taken_for_that_of_the_present_one(member: MemberHarness) -> None:
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    former = member.take_request(MetadataRequest)
+    member.receive(Subscribe(("clicks",)))
+    member.receive(ResponseReceived(former.request_id, MetadataResponse(brokers=[], topics=[])))
+    asked = member.take_request(MetadataRequest).message
+    assert isinstance(asked, MetadataRequest)
+    assert [topic.name for topic in asked.topics or []] == ["clicks"]
 
 
 def test_a_new_topic_that_matches_a_pattern_makes_its_subscriber_rejoin(member: MemberHarness) -> None:

@@ -1,6 +1,7 @@
 """The application of a member of the consumer protocol: when it is outside poll(), and what it processes."""
 
 import asyncio
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -12,9 +13,11 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.application import FetchedRecord
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
+from regroup.members.runtime.notes import MemberNote, RequestRefused
 from regroup.members.runtime.workload import Workload
 from regroup.members.transports.base import TransportCallback
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     Coordinator,
@@ -30,6 +33,7 @@ from regroup.protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupTopicPartitions,
 )
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 FOUND = FindCoordinatorResponse(
     node_id=0, host="", port=0, coordinators=[Coordinator(key="g", node_id=0, host="broker", port=1)]
@@ -44,6 +48,7 @@ class Heartbeats:
 
     def __init__(self) -> None:
         self.open: list[tuple[OutgoingRequest, TransportCallback]] = []
+        self.commits: list[OffsetCommitRequest] = []
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         match request.message:
@@ -53,6 +58,8 @@ class Heartbeats:
                 callback(ResponseReceived(request.request_id, METADATA))
             case ConsumerGroupHeartbeatRequest():
                 self.open.append((request, callback))
+            case OffsetCommitRequest():
+                self.commits.append(request.message)
 
     def answer(self, message: Message) -> None:
         request, callback = self.open.pop(0)
@@ -71,7 +78,12 @@ def response(assignment: ConsumerGroupAssignment | None = None) -> ConsumerGroup
     )
 
 
-def started(transport: Heartbeats, *faults: str, workload: Workload | None = None) -> ConsumerProtocolMember:
+def started(
+    transport: Heartbeats,
+    *faults: str,
+    workload: Workload | None = None,
+    on_note: Callable[[str, MemberNote], None] = lambda name, note: None,
+) -> ConsumerProtocolMember:
     """Anna, who has joined without partitions."""
     member = ConsumerProtocolMember(
         "anna",
@@ -81,6 +93,7 @@ def started(transport: Heartbeats, *faults: str, workload: Workload | None = Non
         draw_member_id=lambda: str(UUID(int=1)),
         faults=[parse_fault(each) for each in faults],
         workload=workload,
+        on_note=on_note,
     )
     member.start()
     transport.answer(response())
@@ -115,5 +128,30 @@ def test_a_member_that_leaves_does_not_complete_the_batch_that_it_has_in_hand(le
             member.inject_fault(parse_fault("leave"))
         await asyncio.sleep(1)
         assert member.view.processed_count == processed
+
+    run_in_virtual_time(main(), VirtualLoop())
+
+
+def test_a_member_commits_the_positions_of_what_it_was_assigned() -> None:
+    async def main() -> None:
+        transport = Heartbeats()
+        member = started(transport, workload=Workload())
+        await asyncio.sleep(4)
+        transport.answer(response(ORDERS_0))
+        member._application.add_records([FetchedRecord(TopicPartition("orders", 0), 6, 0)])
+        await asyncio.sleep(6)
+        rows = {(topic.name, row) for each in transport.commits for topic in each.topics for row in topic.partitions}
+        assert [(name, row.partition_index, row.committed_offset) for name, row in rows] == [("orders", 0, 7)]
+
+    run_in_virtual_time(main(), VirtualLoop())
+
+
+def test_a_refused_heartbeat_is_reported() -> None:
+    async def main() -> None:
+        transport, notes = Heartbeats(), list[MemberNote]()
+        started(transport, on_note=lambda name, note: notes.append(note))
+        await asyncio.sleep(4)
+        transport.answer(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.FENCED_MEMBER_EPOCH))
+        assert notes == [RequestRefused("ConsumerGroupHeartbeat", "FENCED_MEMBER_EPOCH")]
 
     run_in_virtual_time(main(), VirtualLoop())

@@ -97,6 +97,13 @@ async def test_a_key_decides_by_default() -> None:
         assert all(partition_for_key(key or b"", PARTITIONS) == number for number, keys in tick.items() for key in keys)
 
 
+async def test_keys_take_turns() -> None:
+    transport = FakeTransport()
+    await produce(transport, keys=3)
+    sent = [key for tick in transport.ticks for keys in tick.values() for key in keys]
+    assert sent[:7] == [b"key-0", b"key-1", b"key-2", b"key-0", b"key-1", b"key-2", b"key-0"]
+
+
 async def test_the_round_robin_partitioner_ignores_keys() -> None:
     partitions = await produce(FakeTransport(), keys=1, partitioner_class="RoundRobinPartitioner")
     assert partitions[:6] == [0, 1, 2, 0, 1, 2]

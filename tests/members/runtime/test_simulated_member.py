@@ -27,7 +27,7 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.member import SimulatedMember
-from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.members.runtime.notes import FaultBegan, MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
@@ -234,6 +234,13 @@ async def test_a_lasting_fault_is_reported_when_it_begins() -> None:
         assert group.notes == []
         await asyncio.sleep(12)
         assert group.notes == [("anna", FaultBegan(parse_fault("slow-sync:10s@after-assigned+5s")))]
+
+
+async def test_a_refused_heartbeat_is_reported() -> None:
+    async with group_of_members() as group:
+        group.add("anna", "pause:60s@20s")
+        await asyncio.sleep(90)
+        assert ("anna", RequestRefused("Heartbeat", "UNKNOWN_MEMBER_ID")) in group.notes
 
 
 async def test_a_member_that_never_syncs_gets_no_partitions() -> None:
