@@ -7,6 +7,7 @@ import msgspec
 
 from regroup.coordinator.events import MemberJoined, MemberRemoved
 from regroup.coordinator.group import Group, GroupState
+from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.clients.transactions import TRANSACTIONS_SUFFIX
 from regroup.lab.simulation.clients.transforming import TRANSFORM_SUFFIX
 from regroup.lab.simulation.world import World
@@ -20,9 +21,13 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.faults import MemberMilestone, milestones_in
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.messages.group import JoinGroupRequest
 from regroup.server.cluster.events import TransactionPrepared, decode_cluster_event
+from regroup.server.releases import release_named
 from regroup.storage.records import NewRecord
 
+SKIPS_ASSIGNMENTS: Final = 9
+"""The version of JoinGroup that has `skip_assignment` (KIP-814)."""
 _MILESTONES_OF_MEMBERS: Final = {
     MemberMilestone.JOINED: "has joined",
     MemberMilestone.ELECTED: "is elected leader",
@@ -139,10 +144,22 @@ class Milestones:
 
         A static leader that returns to a Stable group does not run its assignor, and takes the topics as it finds them
         as the reference for later changes (KIP-814). It overlooks partitions that were added while it was away, as
-        Kafka's own consumer does.
+        Kafka's own consumer does. With a client or brokers from before Kafka 3.2 it does not know that it leads, and
+        overlooks those that are added later as well.
         """
         generation_id, partitions = self._overlooked.get(group.group_id, (0, frozenset()))
-        return partitions if generation_id == group.generation_id else frozenset()
+        if generation_id != group.generation_id:
+            return frozenset()
+        name = self._world.members.name_of(group.leader_id or "")
+        is_informed = name is None or _knows_skipped_assignments(self._world.plan, name)
+        return partitions if is_informed else frozenset(self._world.subscribed_partitions(group.group_id))
+
+
+def _knows_skipped_assignments(plan: SimulationPlan, name: str) -> bool:
+    """Whether a JoinGroup response says to this member that it leads and assigns nothing, as since Kafka 3.2."""
+    releases = [release_named(each) for each in (plan.release, plan.members[name].client) if each]
+    versions = [each.apis[JoinGroupRequest.api_key][1] for each in releases]
+    return min(versions, default=SKIPS_ASSIGNMENTS) >= SKIPS_ASSIGNMENTS
 
 
 def _join_partitions(partitions: Sequence[TopicPartition]) -> str:
