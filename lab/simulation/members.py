@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
@@ -17,7 +17,7 @@ from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
-from regroup.lab.simulation.network.observed_dials import DialledTransport, observed
+from regroup.lab.simulation.network.observed_transports import DialledTransport, ObservedTransport, observed
 from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
@@ -26,18 +26,17 @@ from regroup.members.consumer.effects import (
     ConsumerError,
     ConsumerErrorKind,
     JoinedGroup,
-    OutgoingRequest,
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.consumer.inputs import RequestFailed, ResponseReceived, Subscribe
+from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordCounts, RecordLedger
-from regroup.members.transports.base import MemberTransport, TransportCallback
+from regroup.members.transports.base import MemberTransport
 from regroup.members.transports.tcp import ConnectionOpener, TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
@@ -328,37 +327,6 @@ class SimulatedMembers:
         elif isinstance(change, ConsumerClosed) and name in self._transforms:
             self._transforms[name].stop()
         self._on_change_of(name, change)
-
-
-class ObservedTransport:
-    """The network transport of a member or of a producer.
-
-    It calls `on_request` with each request that is sent, and `on_response` with the request and its response,
-    None if the request has failed.
-    """
-
-    def __init__(
-        self,
-        transport: MemberTransport,
-        on_request: Callable[[Message], None],
-        on_response: Callable[[Message, Any], None],
-    ) -> None:
-        self._transport, self._on_request, self._on_response = transport, on_request, on_response
-
-    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
-        self._on_request(request.message)
-
-        def handle(received: ResponseReceived | RequestFailed) -> None:
-            self._on_response(request.message, received.response if isinstance(received, ResponseReceived) else None)
-            callback(received)
-
-        self._transport.send(request, handle)
-
-    def disconnect_coordinator(self) -> None:
-        self._transport.disconnect_coordinator()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 class ObservedLedger(RecordLedger):

@@ -72,8 +72,8 @@ class Departures:
             self._memberships.setdefault(name, _Membership()).is_paused = True
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
-        """Note whether a member leaves with a request, or looks for its coordinator again. A violation is a LeaveGroup
-        that nobody can be meant by."""
+        """Note whether a member leaves with a request, or looks for its coordinator again. A LeaveGroup is checked: it
+        names a member, and one that has not lost its generation."""
         membership = self._memberships.setdefault(name, _Membership())
         match message:
             case JoinGroupRequest():

@@ -1,4 +1,5 @@
-"""A TCP transport whose attempts to connect are observed, each with the requests that it is for."""
+"""Transports that are observed: their requests and responses, and each attempt to connect with the requests that it is
+for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,11 +8,44 @@ from typing import Any
 
 from regroup.lab.checker.members.reconnections import Reconnections, Target
 from regroup.members.consumer.effects import OutgoingRequest, RequestTarget
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport, TransportCallback
 from regroup.members.transports.tcp import ConnectionOpener
+from regroup.protocol.message import Message
 
 _TARGET: ContextVar[Target] = ContextVar("target")
 """For which requests a connection is opened: known to the task that opens it, since the request starts that task."""
+
+
+class ObservedTransport:
+    """The network transport of a member or of a producer.
+
+    It calls `on_request` with each request that is sent, and `on_response` with the request and its response,
+    None if the request has failed.
+    """
+
+    def __init__(
+        self,
+        transport: MemberTransport,
+        on_request: Callable[[Message], None],
+        on_response: Callable[[Message, Any], None],
+    ) -> None:
+        self._transport, self._on_request, self._on_response = transport, on_request, on_response
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        self._on_request(request.message)
+
+        def handle(received: ResponseReceived | RequestFailed) -> None:
+            self._on_response(request.message, received.response if isinstance(received, ResponseReceived) else None)
+            callback(received)
+
+        self._transport.send(request, handle)
+
+    def disconnect_coordinator(self) -> None:
+        self._transport.disconnect_coordinator()
+
+    async def close(self) -> None:
+        await self._transport.close()
 
 
 class DialledTransport:
