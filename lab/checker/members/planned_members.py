@@ -54,8 +54,8 @@ class _Planned:
     slow_sync_ms: int = 0
     slow_to_join: bool = False
     is_away_for_other_reasons: bool = False
-    joined_ms: dict[int, int] = field(default_factory=dict)
-    """By generation id, when the process got the JoinGroup response."""
+    joined_ms: dict[tuple[int, str], int] = field(default_factory=dict)
+    """By generation id and member id, when the process got the JoinGroup response."""
     heartbeats: list[tuple[int, bool]] = field(default_factory=list)
     """The last responses to heartbeats of the consumer protocol: when each came, and whether it has an assignment."""
 
@@ -100,7 +100,7 @@ class PlannedMembers:
             return MemberViolation(FAULTS_ARE_REPORTED, f"{name} has not reported {kind.value}")
         match message:
             case SyncGroupRequest():
-                joined_ms = member.joined_ms.get(message.generation_id)
+                joined_ms = member.joined_ms.get((message.generation_id, message.member_id))
                 after_ms = 0 if joined_ms is None else self._now_ms() - joined_ms
                 if joined_ms is not None and after_ms < member.slow_sync_ms - ROUNDING_MS:
                     detail = f"{name} sends SyncGroup after {after_ms} ms, and not after {member.slow_sync_ms} ms"
@@ -118,7 +118,7 @@ class PlannedMembers:
         if member is None:
             return
         if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
-            member.joined_ms[response.generation_id] = self._now_ms()
+            member.joined_ms[response.generation_id, response.member_id] = self._now_ms()
         elif isinstance(response, ConsumerGroupHeartbeatResponse):
             member.heartbeats = [*member.heartbeats[-3:], (self._now_ms(), response.assignment is not None)]
 

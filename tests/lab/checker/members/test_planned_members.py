@@ -86,7 +86,11 @@ def test_the_time_counts_from_the_generation_of_the_request() -> None:
     anna = Anna("slow-sync:5s")
     anna.get(JOIN, JOINED)
     anna.now_ms += 4_000
-    anna.get(JOIN, JoinGroupResponse(generation_id=4, protocol_name="range", leader="", member_id="a", members=[]))
+    for generation_id, member_id in ((4, "anna-1"), (3, "anna-2")):
+        later = JoinGroupResponse(
+            generation_id=generation_id, protocol_name="range", leader="", member_id=member_id, members=[]
+        )
+        anna.get(JOIN, later)
     anna.now_ms += 1_000
     assert anna.send(SYNC) is None
 
