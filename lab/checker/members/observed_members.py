@@ -61,7 +61,9 @@ class ObservedMembers:
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
-        """The member ids of the members of the plan."""
+        """The member ids of the members of the plan, without those of zombies."""
+        self._member_ids: dict[str, set[str]] = {}
+        """By name, all member ids that a member has had."""
 
     def add_member(
         self,
@@ -199,6 +201,7 @@ class ObservedMembers:
             case JoinedGroup():
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
+                self._member_ids.setdefault(name, set()).add(change.member_id)
                 self._fenced.on_new_life(name)
             case ConsumerError():
                 self._report_each(self._words.on_error(name, change))
@@ -211,8 +214,8 @@ class ObservedMembers:
         self._violations.report_all(each for each in violations if each)
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records are
-        then not checked."""
+        """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
+        its commits are then not checked."""
         self._fenced.on_note(name, note)
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
@@ -221,6 +224,7 @@ class ObservedMembers:
         self._planned.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
+            self._observed_ids.difference_update(self._member_ids.get(name, ()))
             self._words.on_zombie(name)
 
     def on_stop(self, name: str, at_ms: int) -> None:
