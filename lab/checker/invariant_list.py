@@ -13,13 +13,16 @@ from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
 from regroup.lab.checker.consumer.patterns import an_epoch_follows_what_patterns_match
 from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
-from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES
-from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING
+from regroup.lab.checker.members.commits import COMMIT_SENTENCES
+from regroup.lab.checker.members.departures import DEPARTURE_SENTENCES
+from regroup.lab.checker.members.fenced_members import FENCED_SENTENCES
 from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
+from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
+from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
@@ -80,10 +83,12 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.NO_RECORD_SKIPPED,
                 *POSITION_SENTENCES,
                 POLL_TIMEOUT,
-                CLOSED_MEMBER_LEAVES,
-                FENCED_COMMITS_NOTHING,
-                FENCED_PROCESSES_NOTHING,
+                *DEPARTURE_SENTENCES,
+                *FENCED_SENTENCES,
+                *COMMIT_SENTENCES,
+                *PLANNED_SENTENCES,
                 *RETRY_SENTENCES,
+                WAITS_TO_RECONNECT,
                 *OWN_WORDS_SENTENCES,
                 *PRODUCED_SENTENCES,
             )

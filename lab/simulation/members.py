@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
+from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import CONSUMER, READ_COMMITTED, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
@@ -16,6 +17,7 @@ from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
+from regroup.lab.simulation.network.observed_transports import DialledTransport, ObservedTransport, observed
 from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
@@ -24,19 +26,18 @@ from regroup.members.consumer.effects import (
     ConsumerError,
     ConsumerErrorKind,
     JoinedGroup,
-    OutgoingRequest,
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.consumer.inputs import RequestFailed, ResponseReceived, Subscribe
+from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordCounts, RecordLedger
-from regroup.members.transports.base import MemberTransport, TransportCallback
-from regroup.members.transports.tcp import TcpTransport
+from regroup.members.transports.base import MemberTransport
+from regroup.members.transports.tcp import ConnectionOpener, TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
 from regroup.server.releases import release_named
@@ -154,6 +155,9 @@ class SimulatedMembers:
                 planned.group,
                 is_well_behaved=is_well_behaved(planned),
                 has_sound_assignor=has_sound_assignor(planned),
+                faults=[parse_fault(text) for text in planned.faults],
+                reads_committed=planned.isolation_level == READ_COMMITTED,
+                auto_commits=not planned.transforms_to,
             )
         member.start()
 
@@ -264,8 +268,10 @@ class SimulatedMembers:
         for transport in self._transports:
             await transport.close()
 
-    def _transport(self, host: str) -> TcpTransport:
-        connect = partial(self._network.connect, host)
+    def _transport(self, host: str, dials: Reconnections | None = None) -> TcpTransport:
+        connect: ConnectionOpener = partial(self._network.connect, host)
+        if dials is not None:
+            connect = observed(connect, dials)
         planned = self._plan.members.get(host)
         release = release_named(planned.client) if planned is not None and planned.client else None
         versions = {key: last for key, (_, last) in release.apis.items()} if release else None
@@ -282,11 +288,12 @@ class SimulatedMembers:
         return LabClient(transport)
 
     def _observed_transport(self, name: str) -> MemberTransport:
-        transport: MemberTransport = self._transport(name)
-        if self._checker and self._plan.members[name].isolation_level == READ_COMMITTED:
-            transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         if self._checker is None:
-            return transport
+            return self._transport(name)
+        dials = self._checker.members.reconnections_of(name)
+        transport: MemberTransport = DialledTransport(self._transport(name, dials), dials)
+        if self._plan.members[name].isolation_level == READ_COMMITTED:
+            transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         return ObservedTransport(
             transport, partial(self._on_request, name), partial(self._checker.members.on_response, name)
         )
@@ -320,37 +327,6 @@ class SimulatedMembers:
         elif isinstance(change, ConsumerClosed) and name in self._transforms:
             self._transforms[name].stop()
         self._on_change_of(name, change)
-
-
-class ObservedTransport:
-    """The network transport of a member or of a producer.
-
-    It calls `on_request` with each request that is sent, and `on_response` with the request and its response,
-    None if the request has failed.
-    """
-
-    def __init__(
-        self,
-        transport: MemberTransport,
-        on_request: Callable[[Message], None],
-        on_response: Callable[[Message, Any], None],
-    ) -> None:
-        self._transport, self._on_request, self._on_response = transport, on_request, on_response
-
-    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
-        self._on_request(request.message)
-
-        def handle(received: ResponseReceived | RequestFailed) -> None:
-            self._on_response(request.message, received.response if isinstance(received, ResponseReceived) else None)
-            callback(received)
-
-        self._transport.send(request, handle)
-
-    def disconnect_coordinator(self) -> None:
-        self._transport.disconnect_coordinator()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 class ObservedLedger(RecordLedger):

@@ -16,6 +16,9 @@ from regroup.protocol.consumer.subscription import (
 )
 from regroup.storage.records import NewRecord
 
+SKIPS_ASSIGNMENTS: Final = 9
+"""The version of JoinGroup that has `skip_assignment` (KIP-814)."""
+
 JOIN_EVENTS: Final = {"member-joined": MemberJoined, "member-rejoined": MemberRejoined}
 
 
@@ -23,7 +26,9 @@ class OverlookedPartitions:
     """Finds the partitions that a group may overlook until its next rebalance, since a static member has restarted.
 
     - A static leader that returns to a Stable group does not run its assignor, and takes the topics as it finds them as
-      the reference for later changes (KIP-814). It overlooks partitions that were added while it was away.
+      the reference for later changes (KIP-814). It overlooks partitions that were added while it was away. With a
+      client or brokers from before Kafka 3.2 it does not know that it leads, and overlooks those that are added later
+      as well.
     - A cooperative member that has revoked partitions joins again, so that they get their new owners (KIP-429). If it
       is static and restarts before, its new process has revoked nothing, and the coordinator answers its JoinGroup
       without a rebalance (KIP-345): the partitions stay without an owner.
@@ -33,6 +38,8 @@ class OverlookedPartitions:
         self._world = world
         self._leaders: dict[str, tuple[str | None, int]] = {}
         """By group id, the leader and generation that the group had when it was last compared."""
+        self._restarted_leaders: dict[str, tuple[str | None, int]] = {}
+        """By group id, the static leader that has restarted last, and the generation in which it did."""
         self._owned: dict[str, frozenset[TopicPartition]] = {}
         """By member id, the partitions that the member owned when it sent its last JoinGroup."""
         self._overlooked: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
@@ -53,7 +60,13 @@ class OverlookedPartitions:
     def of(self, group: Group) -> frozenset[TopicPartition]:
         """The partitions of a group that may stay without an owner until its next rebalance."""
         generation_id, partitions = self._overlooked.get(group.group_id, (0, frozenset()))
-        return partitions if generation_id == group.generation_id else frozenset()
+        if generation_id != group.generation_id:
+            return frozenset()
+        name = self._world.members.name_of(group.leader_id or "")
+        is_leader_uninformed = self._restarted_leaders.get(group.group_id) == (group.leader_id, generation_id) and (
+            name is not None and not knows_skipped_assignments(self._world.plan, name)
+        )
+        return frozenset(self._world.subscribed_partitions(group.group_id)) if is_leader_uninformed else partitions
 
     def _on_replaced(self, group_id: str, event: StaticMemberReplaced) -> None:
         """Note what the former process has revoked in this generation; it has not joined again since."""
@@ -71,10 +84,18 @@ class OverlookedPartitions:
         self._leaders[group.group_id] = now = (group.leader_id, group.generation_id)
         is_same_generation = before is not None and before[1] == group.generation_id
         if group.state is GroupState.STABLE and is_same_generation and before != now:
+            self._restarted_leaders[group.group_id] = now
             self._overlook(group, frozenset(self._world.subscribed_partitions(group.group_id)))
 
     def _overlook(self, group: Group, partitions: frozenset[TopicPartition]) -> None:
         self._overlooked[group.group_id] = group.generation_id, self.of(group) | partitions
+
+
+def knows_skipped_assignments(plan: SimulationPlan, name: str) -> bool:
+    """Whether a JoinGroup response says to this member that it leads and assigns nothing, as since Kafka 3.2."""
+    releases = [release_named(each) for each in (plan.release, plan.members[name].client) if each]
+    versions = [each.apis[JoinGroupRequest.api_key][1] for each in releases]
+    return min(versions, default=SKIPS_ASSIGNMENTS) >= SKIPS_ASSIGNMENTS
 
 
 def owned_partitions(profile: MemberProfile) -> frozenset[TopicPartition]:

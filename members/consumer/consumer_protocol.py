@@ -131,13 +131,13 @@ class ConsumerProtocolMachine:
         self._says_everything = self._says_owned = False
         return request
 
-    def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange]:
+    def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange | None]:
         """Give up all partitions; returns the heartbeat that leaves the group, with epoch -1 (-2 for a static member),
-        and the change of the member.
+        and the change of the member, None if it owns nothing.
 
         Kafka's consumer unsubscribes when it is closed, so this heartbeat has an empty subscription.
         """
-        change = PartitionsRevoked(self.assigned_partitions)
+        change = PartitionsRevoked(self.assigned_partitions) if self._owned else None
         self._owned, self._assigned = frozenset(), None
         if self._pattern:
             return replace(self.last_heartbeat(), subscribed_topic_regex=""), change

@@ -311,6 +311,8 @@ class ConsumerProtocolProcess:
             return
 
         def complete() -> None:
+            if self._is_leaving:
+                return  # its positions are committed already: the next owner of the partitions processes the batch
             application.complete_batch(batch, self._timers.now_ms())
             self._poll()
             self._process_records()
@@ -357,9 +359,8 @@ class ConsumerProtocolProcess:
         self._offsets.commit(tuple(self._offsets.positions), self._send_last_heartbeat)
 
     def _send_last_heartbeat(self) -> None:
-        owns_partitions = bool(self.consumer.assigned_partitions)
         request, change = self.consumer.leave()
-        if owns_partitions:
+        if change is not None:
             self._observe(change)
         self._observe(LeftGroup("the consumer is being closed"))
         self._requests.send(request, lambda response: self._close(), self._close)

@@ -32,7 +32,17 @@ INITIAL_DELAY: Final = (
 JOIN_PHASE_WAITS: Final = (
     "A join phase ends when every member has joined and no member id is pending, or at its deadline."
 )
-CLASSIC_EVENT_SENTENCES: Final = (VOTE, LEADER_STAYS, LEADER_HAS_JOINED, INITIAL_DELAY, JOIN_PHASE_WAITS)
+METADATA_COMES_WITH_A_JOIN: Final = (
+    "A group that JoinGroup creates has metadata of its own in the log, and one that a commit creates has none."
+)
+CLASSIC_EVENT_SENTENCES: Final = (
+    METADATA_COMES_WITH_A_JOIN,
+    VOTE,
+    LEADER_STAYS,
+    LEADER_HAS_JOINED,
+    INITIAL_DELAY,
+    JOIN_PHASE_WAITS,
+)
 
 
 def event_violations(
@@ -56,6 +66,12 @@ def event_violations(
         case e.GenerationStarted():
             yield from _end_violations(group, event.at_ms)
             yield from _generation_violations(group, event)
+
+
+def creation_violations(event: e.GroupCreated, api: str) -> Iterator[tuple[str, str]]:
+    """Check how a group was created by a request of this API."""
+    if api and event.by_join != (api == "JoinGroup"):
+        yield METADATA_COMES_WITH_A_JOIN, f"{api} has created it {'with' if event.by_join else 'without'} metadata"
 
 
 def _generation_violations(group: StoredClassicGroup, event: e.GenerationStarted) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,12 @@ groups.on_stored(record, event)               # the violations of an event that 
 groups.differences("payments", folded)        # what the product's fold of the same events has otherwise
 """
 
-from regroup.coordinator.events import Event, GenerationStarted
+import msgspec
+
+from regroup.coordinator.events import Event, GenerationStarted, GroupCreated
 from regroup.coordinator.group import Group
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker.classic.events import event_violations
+from regroup.lab.checker.classic.events import creation_violations, event_violations
 from regroup.lab.checker.classic.stored_group import StoredClassicGroup
 from regroup.storage.records import NewRecord
 
@@ -40,6 +42,8 @@ class ClassicGroups:
             return []
         group = self.group(record.group)
         violations = list(event_violations(group, event, self._settings)) if not group.is_consumer else []
+        if isinstance(event, GroupCreated) and record.cause is not None:
+            violations += creation_violations(event, msgspec.json.decode(record.cause).get("api", ""))
         if isinstance(event, GenerationStarted):
             joined = group.joined
             self.absent_members.difference_update(joined)

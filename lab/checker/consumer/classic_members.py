@@ -3,6 +3,8 @@
 They judge a response by the group that the stored events add up to (`StoredGroup`), before the request and after it.
 """
 
+from base64 import urlsafe_b64decode
+from struct import unpack
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
@@ -14,6 +16,7 @@ from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
 from regroup.protocol.errors import ErrorCode
 
+MOST_KEYS_IN_A_SMALL_MAP: Final = 12
 UNJUDGED: Final = (ErrorCode.UNKNOWN_SERVER_ERROR,)
 """The error of an assignor that failed, or of a description that no batch of the log holds."""
 
@@ -83,8 +86,40 @@ def a_classic_member_syncs_what_it_is_assigned(
     return None
 
 
+def topics_are_synced_in_the_order_of_their_ids(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """The topics in a SyncGroup response are in the order of Kafka's hash map of their ids.
+
+    A hash map of up to 12 keys has 16 buckets; the hash of an id is that of its 128 bits, 32 by 32.
+    """
+    command, response, group = exchange.command, exchange.response, groups.group(exchange.group_id).stored
+    if not isinstance(command, c.SyncGroup) or not group.is_consumer or exchange.error_code:
+        return None
+    said: Any = response
+    try:
+        names = list(dict.fromkeys(each.topic for each in decode_assignment(said.assignment).partitions))
+    except MalformedConsumerProtocol:
+        return None
+    by_name = command.topics.by_name
+    if len(names) > MOST_KEYS_IN_A_SMALL_MAP or any(name not in by_name for name in names):
+        return None
+    buckets = [_bucket_of(by_name[name].topic_id) for name in names]
+    if buckets == sorted(buckets):
+        return None
+    return f"{command.member_id} gets the topics {', '.join(names)} in the buckets {buckets}"
+
+
+def _bucket_of(topic_id: str) -> int:
+    """The bucket of a topic id in Java's smallest hash map. The text of an id is its bytes in base64."""
+    first, second, third, fourth = unpack(">4I", urlsafe_b64decode(f"{topic_id}=="))
+    hashed = int(first ^ second ^ third ^ fourth)
+    return (hashed ^ hashed >> 16) % 16
+
+
 CLASSIC_MEMBER_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_classic_member_joins_at_its_epoch,
     a_classic_member_syncs_what_it_is_assigned,
+    topics_are_synced_in_the_order_of_their_ids,
 )
 """Invariants of JoinGroup and SyncGroup that are accepted, by the group after them."""

@@ -1,7 +1,7 @@
 """Members that are closed: one that its coordinator accepts as a member leaves its group.
 
 departures = Departures()
-departures.on_request("ben", message)                    # ben sends a request
+departures.on_request("ben", message)                    # ben sends a request: the violation that this is, or None
 departures.on_response("ben", message, response)         # ben gets its response; None if there is none
 departures.on_close("ben")                               # the violation that this is, or None
 """
@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
+    HeartbeatResponse,
     JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
     SyncGroupRequest,
 )
@@ -25,6 +29,11 @@ CLOSED_MEMBER_LEAVES: Final = (
     "A member that is closed leaves its group, if its coordinator has accepted its last heartbeat; a static member of "
     "a classic group does not (KIP-345)."
 )
+LEAVES_AS_A_MEMBER: Final = (
+    "A classic member leaves with the member id that it has got, and not after its coordinator has refused its "
+    "generation."
+)
+DEPARTURE_SENTENCES: Final = (CLOSED_MEMBER_LEAVES, LEAVES_AS_A_MEMBER)
 _PROVES_MEMBERSHIP: Final = (HeartbeatRequest, SyncGroupRequest, ConsumerGroupHeartbeatRequest)
 _OF_THE_COORDINATOR: Final = (*_PROVES_MEMBERSHIP, FindCoordinatorRequest, JoinGroupRequest, LeaveGroupRequest)
 
@@ -38,6 +47,11 @@ class _Membership:
     stays_when_closed: bool = False
     """Whether it is a static member of a classic group."""
     has_left: bool = False
+    is_paused: bool = False
+    generation_id: int = -1
+    """The generation of its last JoinGroup response."""
+    has_lost_generation: bool = False
+    """Whether its coordinator has refused its generation since it has sent JoinGroup."""
 
 
 class Departures:
@@ -50,26 +64,41 @@ class Departures:
         """Forget what was known of a member: its process has ended."""
         self._memberships.pop(name, None)
 
-    def on_request(self, name: str, message: Message) -> None:
-        """Note whether a member leaves with a request, or looks for its coordinator again."""
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Note a pause, in which a member handles no response."""
+        if isinstance(note, FaultEnded):
+            self._memberships.setdefault(name, _Membership()).is_paused = False
+        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.PAUSE:
+            self._memberships.setdefault(name, _Membership()).is_paused = True
+
+    def on_request(self, name: str, message: Message) -> MemberViolation | None:
+        """Note whether a member leaves with a request, or looks for its coordinator again. A LeaveGroup is checked: it
+        names a member, and one that has not lost its generation."""
         membership = self._memberships.setdefault(name, _Membership())
         match message:
             case JoinGroupRequest():
                 membership.stays_when_closed = message.group_instance_id is not None
-                membership.has_left = membership.is_accepted = False
+                membership.has_left = membership.is_accepted = membership.has_lost_generation = False
             case ConsumerGroupHeartbeatRequest():
                 membership.stays_when_closed = False
                 membership.has_left = message.member_epoch < 0
             case LeaveGroupRequest():
                 membership.has_left = True
+                return _check_leave(name, membership, message)
             case FindCoordinatorRequest():
                 membership.is_accepted = False
+        return None
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note whether a response accepts its member. `response` is None for a request that has failed."""
         membership = self._memberships.get(name)
         if membership is None:
             return
+        if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
+            membership.generation_id = response.generation_id
+        elif isinstance(message, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
+            is_refused = response.error_code == ErrorCode.ILLEGAL_GENERATION and not membership.is_paused
+            membership.has_lost_generation |= is_refused and message.generation_id == membership.generation_id
         if response is None:
             membership.is_accepted = False
         elif isinstance(message, _OF_THE_COORDINATOR):
@@ -82,3 +111,12 @@ class Departures:
         if not membership.is_accepted or membership.has_left or membership.stays_when_closed:
             return None
         return MemberViolation(CLOSED_MEMBER_LEAVES, f"{name} was accepted as a member, and sends nothing that leaves")
+
+
+def _check_leave(name: str, membership: _Membership, message: LeaveGroupRequest) -> MemberViolation | None:
+    ids = [each.member_id for each in message.members] or [message.member_id]
+    if not all(ids):
+        return MemberViolation(LEAVES_AS_A_MEMBER, f"{name} leaves without a member id")
+    if membership.has_lost_generation:
+        return MemberViolation(LEAVES_AS_A_MEMBER, f"{name} leaves after ILLEGAL_GENERATION")
+    return None

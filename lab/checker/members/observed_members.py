@@ -7,24 +7,28 @@ members.on_change("anna", change, at_ms)      # records the violations that this
 members.check_records_at_end()
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 from regroup.coordinator.commands import OffsetCommit
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
+from regroup.lab.checker.members.commits import Commits
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.outputs import OutputLedger
 from regroup.lab.checker.members.own_words import OwnWords
+from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.produced_records import ProducedRecords
+from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
+    CommitCompleted,
     CommittedOffsetsFetched,
     ConsumerChange,
     ConsumerClosed,
@@ -33,7 +37,7 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.faults import MemberFaultKind
+from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -51,20 +55,35 @@ class ObservedMembers:
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
         self._words = OwnWords()
+        self._commits = Commits(state.now_ms)
+        self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
-        """The member ids of the members of the plan."""
+        """The member ids of the members of the plan, without those of zombies."""
+        self._member_ids: dict[str, set[str]] = {}
+        """By name, all member ids that a member has had."""
 
     def add_member(
-        self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
+        self,
+        name: str,
+        group_id: str,
+        *,
+        is_well_behaved: bool = True,
+        has_sound_assignor: bool = True,
+        faults: Collection[MemberFault] = (),
+        reads_committed: bool = False,
+        auto_commits: bool = True,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
 
         A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
-        the owners of partitions are not checked.
+        the owners of partitions are not checked. `faults` are those of its plan; `reads_committed` and `auto_commits`
+        are settings of its consumer.
         """
+        self._planned.add_member(name, faults, reads_committed=reads_committed)
+        self._commits.add_member(name, auto_commits=auto_commits)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
     def has_unsound_assignor(self, member_id: str | None) -> bool:
@@ -108,20 +127,31 @@ class ObservedMembers:
         """Make the observer of the run's producers, whose records are checked here."""
         return ProducedRecords(workload, self._state.now_ms, self._violations.report_all)
 
+    def reconnections_of(self, name: str) -> Reconnections:
+        """Make the observer of the connections of a member, which are checked here."""
+        return Reconnections(name, self._state.now_ms, self._violations.report_all)
+
     # What members do
 
     def on_request(self, name: str, message: Message) -> None:
-        """Report a commit that a member sends after it was fenced; every other request is in order."""
-        self._departures.on_request(name, message)
-        self._report_each(self._retries.on_request(name, message), self._words.on_request(name, message))
-        if violation := self._fenced.on_request(name, message):
-            self._violations.report(*violation)
+        """Check what a member sends by what it has got before, and by its plan."""
+        self._report_each(
+            self._departures.on_request(name, message),
+            self._retries.on_request(name, message),
+            self._words.on_request(name, message),
+            self._fenced.on_request(name, message),
+            self._commits.on_request(name, message),
+            self._planned.on_request(name, message),
+        )
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Take note of the response to a member's request; None if the request has failed."""
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
+        self._fenced.on_response(name, message, response)
+        self._commits.on_response(name, message, response)
+        self._planned.on_response(name, message, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
             offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
@@ -130,11 +160,12 @@ class ObservedMembers:
     def on_request_outside_poll(
         self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int
     ) -> None:
-        """Report a heartbeat that a member sends although its application has been outside poll() for too long.
+        """Check a heartbeat of a member whose application is outside poll(): why it is, and whether it is for too long.
 
         `outside_poll_ms` is for how long it has been, `max_poll_interval_ms` the member's limit. Other requests are not
         checked.
         """
+        self._report_each(self._planned.on_request_outside_poll(name, message, outside_poll_ms))
         if outside_poll_ms > max_poll_interval_ms and is_heartbeat(message):
             since_ms = min(outside_poll_ms, self._state.now_ms() - self._joined_ms.get(name, 0))
             if since_ms > max_poll_interval_ms + POLL_SLACK_MS:
@@ -153,17 +184,24 @@ class ObservedMembers:
             case CommittedOffsetsFetched(offsets):
                 self._positions.on_fetched(name, offsets)
                 self._words.on_fetched(name, offsets)
+                self._commits.on_fetched(name, offsets)
+            case CommitCompleted():
+                self._commits.on_completed(name, change)
             case PartitionsRevoked(partitions):
                 self._report_each(
-                    self._positions.on_revoked(name, partitions, at_ms), self._words.on_revoked(name, partitions)
+                    self._positions.on_revoked(name, partitions, at_ms),
+                    self._words.on_revoked(name, partitions),
+                    self._commits.on_revoked(name, partitions),
                 )
                 self._positions.on_owner_change(name, partitions)
             case PartitionsLost(partitions):
                 self._words.on_lost(name, partitions)
+                self._commits.on_lost(name, partitions)
                 self._positions.on_owner_change(name, partitions)
             case JoinedGroup():
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
+                self._member_ids.setdefault(name, set()).add(change.member_id)
                 self._fenced.on_new_life(name)
             case ConsumerError():
                 self._report_each(self._words.on_error(name, change))
@@ -176,19 +214,25 @@ class ObservedMembers:
         self._violations.report_all(each for each in violations if each)
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records are
-        then not checked."""
+        """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
+        its commits are then not checked."""
         self._fenced.on_note(name, note)
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
+        self._departures.on_note(name, note)
+        self._commits.on_note(name, note)
+        self._planned.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
+            self._observed_ids.difference_update(self._member_ids.get(name, ()))
             self._words.on_zombie(name)
 
     def on_stop(self, name: str, at_ms: int) -> None:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
         more."""
-        self._fenced.on_new_life(name)
+        self._fenced.on_exit(name)
+        self._commits.on_new_life(name)
+        self._planned.on_new_life(name)
         self._departures.on_new_life(name)
         self._retries.on_new_life(name)
         self._words.on_new_life(name)

@@ -149,6 +149,8 @@ class OwnWords:
             self._codes[name].add(code)
         if code and type(message) in _APIS:
             self._errors[name].add((ErrorCode.name_of(code), _APIS[type(message)]))
+        if isinstance(message, ConsumerGroupHeartbeatRequest) and message.member_epoch < 0:
+            return  # a member that has left ignores whether it was one, as Kafka's consumer does
         if isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse) and response.error_code:
             self._unnoted[name] = ErrorCode.name_of(response.error_code)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.runtime.workload import Workload
 from regroup.protocol.message import Message
-from regroup.protocol.messages.cluster import MetadataResponse
+from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 from regroup.protocol.messages.records import ProduceRequest
 from regroup.protocol.record_batch import read_records, split_batches
 
@@ -28,7 +28,8 @@ BATCH_DECIDES: Final = (
     "Records whose partition no key decides stay in one partition for a batch with a sticky partitioner, and then go "
     "to another one."
 )
-PRODUCED_SENTENCES: Final = (PRODUCED_ONCE, KEY_DECIDES, TURN_DECIDES, BATCH_DECIDES)
+ASKS_ONCE: Final = "A producer sends no Metadata request while one for the same topic is without a response."
+PRODUCED_SENTENCES: Final = (PRODUCED_ONCE, KEY_DECIDES, TURN_DECIDES, BATCH_DECIDES, ASKS_ONCE)
 IGNORES_KEYS: Final = frozenset({"RoundRobinPartitioner", "UniformStickyPartitioner"})
 IN_TURN: Final = frozenset({"RoundRobinPartitioner", "DefaultPartitioner-before-2.4"})
 MOST_BATCHES_IN_ONE_PARTITION: Final = 40
@@ -50,6 +51,8 @@ class _TopicProgress:
     """What a producer has written into a topic, up to its last record that was judged."""
 
     partition_count: int = 0
+    is_asking: bool = False
+    """Whether a Metadata request for it has no response yet."""
     sent_at_ms: int = -1
     unjudged: list[_Produced] = field(default_factory=list)
     """The records of the last instant."""
@@ -84,16 +87,24 @@ class ProducedRecords:
 
     def on_response(self, message: Message, response: Any) -> None:
         """Keep the number of partitions that the producer learns from a Metadata response."""
+        for name in _topics_asked_for(message):
+            self._topics.setdefault(name, _TopicProgress()).is_asking = False
         for topic in response.topics if isinstance(response, MetadataResponse) else ():
             if not topic.error_code and topic.name is not None:
                 self._topics.setdefault(topic.name, _TopicProgress()).partition_count = len(topic.partitions)
 
     def on_request(self, message: Message) -> None:
-        """Take the records of a Produce request, and judge those that were sent before this instant.
+        """Take the records of a Produce request, and judge those that were sent before this instant. A Metadata request
+        is judged at once.
 
         The records of one instant leave in several requests, one for each leader.
         """
         at_ms = self._now_ms()
+        for name in _topics_asked_for(message):
+            progress = self._topics.setdefault(name, _TopicProgress())
+            if progress.is_asking:
+                self._report([MemberViolation(ASKS_ONCE, f"the producer of {name} asks again")])
+            progress.is_asking = True
         for topic in message.topic_data if isinstance(message, ProduceRequest) else ():
             progress = self._topics.setdefault(topic.name, _TopicProgress())
             if progress.sent_at_ms != at_ms:
@@ -158,6 +169,11 @@ class ProducedRecords:
         progress.stayed_bytes = record.size_bytes
         if last >= 0 and stayed_bytes < self._batch_size:
             yield MemberViolation(BATCH_DECIDES, f"{here}, after {stayed_bytes} bytes in partition {last}")
+
+
+def _topics_asked_for(message: Message) -> list[str]:
+    topics = message.topics if isinstance(message, MetadataRequest) else None
+    return [topic.name for topic in topics or [] if topic.name is not None]
 
 
 def _records_in(data: bytes, partition: int) -> Iterator[_Produced]:

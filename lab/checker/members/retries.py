@@ -95,7 +95,11 @@ class Retries:
         return name in (self._slow_to_sync if isinstance(message, SyncGroupRequest) else self._zombies)
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
-        """Note a response; None for a request that has failed."""
+        """Note a response; None for a request that has failed.
+
+        A SyncGroup that was sent late by plan went to the coordinator of an earlier time, and the member may have given
+        up that rebalance: its response says nothing of the present coordinator.
+        """
         search = self._searches.get(name)
         if search is None or (found := search.sent.pop(id(message), None)) is None:
             return
@@ -107,6 +111,8 @@ class Retries:
                 search.failed_ms[type(message)] = self._now_ms()
         elif response is None and isinstance(message, FindCoordinatorRequest | MetadataRequest):
             search.failed_ms[type(message)] = self._now_ms()
+        elif isinstance(message, SyncGroupRequest) and name in self._slow_to_sync:
+            return
         elif isinstance(message, OF_THE_COORDINATOR) and found == search.found:
             search.is_lost |= response is None or _first_code(response) in NOT_COORDINATOR
 

@@ -43,11 +43,24 @@ def answers_to_consumers_survive(state: CheckerState, exchange: ObservedExchange
     return None
 
 
+def deadlines_of_classic_members_do_not_survive(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """Deadlines for JoinGroup and SyncGroup in a group of the consumer protocol do not survive a load.
+
+    Kafka's log does not contain for which members of the classic protocol a timer was running.
+    """
+    consumer = exchange.after.consumer
+    for member_id, member in consumer.members.items() if consumer else ():
+        if (member.join_deadline_ms, member.sync_deadline_ms) != (None, None):
+            return f"{member_id} has the deadlines {member.join_deadline_ms} and {member.sync_deadline_ms} (ms)"
+    return None
+
+
 LOAD_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_load_finds_every_event,
     acknowledged_offsets_survive,
     acknowledged_assignments_survive,
     answers_to_consumers_survive,
+    deadlines_of_classic_members_do_not_survive,
 )
 """The invariants that are checked when a coordinator has loaded a group."""
 

@@ -58,6 +58,13 @@ def test_each_member_has_its_existing_topics_in_the_order_of_a_java_map(left_out
         assert existing.of(member.profile) == tuple(IMAGE.by_id[topic_id].name for topic_id in ordered)
 
 
+def test_the_hash_of_a_topic_id_is_that_of_its_two_halves() -> None:
+    """As `Uuid.hashCode()`: both 64-bit halves XORed, and then both 32-bit halves of that."""
+    first, second = 0x0000_0001_0000_0002, 0x0000_0010_0000_0020
+    topic_id = topic_id_text(first.to_bytes(8, "big") + second.to_bytes(8, "big"))
+    assert java_uuid_hash(topic_id) == 0x01 ^ 0x02 ^ 0x10 ^ 0x20
+
+
 def test_topics_are_not_handled_one_by_one_for_each_member() -> None:
     """Otherwise a thousand members that leave out one of a thousand topics each occupied the event loop for half a
     second."""

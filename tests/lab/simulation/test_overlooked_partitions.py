@@ -12,14 +12,16 @@ from regroup.lab.simulation.run import RunOutcome, play
 COOPERATIVE = ("cooperative-sticky",)
 
 
-def topic_grows_while_the_leader_restarts(instance_id: str | None) -> SimulationPlan:
+def topic_grows_while_the_leader_restarts(
+    instance_id: str | None, *, grows_ms: int = 20_000, client: str = ""
+) -> SimulationPlan:
     return SimulationPlan(
         topics={"orders": 1},
-        members={"anna": MemberPlan(instance_id=instance_id)},
+        members={"anna": MemberPlan(instance_id=instance_id, client=client)},
         steps=(
             PlannedStep(StepTrigger(), Joins("anna")),
             PlannedStep(StepTrigger(delay_ms=20_000), Restarts("anna", 1_000)),
-            PlannedStep(StepTrigger(delay_ms=20_000), TopicGrows("orders", 3)),
+            PlannedStep(StepTrigger(delay_ms=grows_ms), TopicGrows("orders", 3)),
         ),
     )
 
@@ -28,6 +30,15 @@ def test_partitions_that_a_static_leader_overlooks_as_in_kafka_need_no_owner() -
     outcome = play(topic_grows_while_the_leader_restarts("anna-1"))
     assert not outcome.failed, violations(outcome)
     assert outcome.verdict.counts.rebalances == 1
+
+
+@pytest.mark.parametrize(("client", "rebalances"), [("", 2), ("2.8", 1)])
+def test_a_static_leader_of_an_older_client_overlooks_what_is_added_after_its_return(
+    client: str, rebalances: int
+) -> None:
+    outcome = play(topic_grows_while_the_leader_restarts("anna-1", grows_ms=40_000, client=client))
+    assert not outcome.failed, violations(outcome)
+    assert outcome.verdict.counts.rebalances == rebalances
 
 
 def test_a_dynamic_leader_assigns_added_partitions() -> None:

@@ -101,3 +101,9 @@ def test_a_member_that_leaves_gives_everything_up_before(machine: ConsumerProtoc
     request, change = machine.leave()
     assert (request.member_epoch, change) == (-1, PartitionsRevoked(orders(0)))
     assert machine.assigned_partitions == ()
+
+
+def test_a_member_that_leaves_without_partitions_reports_no_revocation(machine: ConsumerProtocolMachine) -> None:
+    machine.on_response(answer(2))
+    request, change = machine.leave()
+    assert (request.member_epoch, change) == (-1, None)

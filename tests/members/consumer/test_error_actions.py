@@ -138,6 +138,14 @@ def test_heartbeat_refused(member: MemberHarness, code: ErrorCode) -> None:
     check_recovery(member, does, "JoinGroup" if "at once" in does else "Heartbeat")
 
 
+def test_a_fenced_heartbeat_ends_the_member_for_good(member: MemberHarness) -> None:
+    member.reach_stable(ORDERS_0, leader="ben")
+    member.open_requests.clear()
+    member.pass_time(3_000)
+    member.complete_heartbeat(ErrorCode.FENCED_INSTANCE_ID)
+    assert [(each.kind, each.is_fatal) for each in member.poll_errors] == [(ConsumerErrorKind.FENCED, True)]
+
+
 @pytest.mark.parametrize("code", FAILURES, ids=code_name)
 def test_find_coordinator_refused(member: MemberHarness, code: ErrorCode) -> None:
     member.subscribe()

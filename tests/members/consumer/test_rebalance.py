@@ -19,6 +19,7 @@ from regroup.members.consumer.inputs import (
     MetadataUpdated,
     Poll,
     PollReturned,
+    ResponseReceived,
     Subscribe,
     Unsubscribe,
 )
@@ -183,6 +184,27 @@ def test_a_pattern_waits_for_metadata_and_leaves_internal_topics_out(member: Mem
     assert decode_subscription(sent.protocols[0].metadata).topics == ("clicks", "orders")
 
 
+def test_metadata_is_requested_again_a_second_after_a_request_has_failed(member: MemberHarness) -> None:
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    member.fail_request(MetadataRequest)
+    member.pass_time(999)
+    assert "Metadata" not in member.open_request_names()
+    member.pass_time(1)
+    assert "Metadata" in member.open_request_names()
+
+
+def test_metadata_of_a_former_subscription_is_not_taken_for_that_of_the_present_one(member: MemberHarness) -> None:
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    former = member.take_request(MetadataRequest)
+    member.receive(Subscribe(("clicks",)))
+    member.receive(ResponseReceived(former.request_id, MetadataResponse(brokers=[], topics=[])))
+    asked = member.take_request(MetadataRequest).message
+    assert isinstance(asked, MetadataRequest)
+    assert [topic.name for topic in asked.topics or []] == ["clicks"]
+
+
 def test_a_new_topic_that_matches_a_pattern_makes_its_subscriber_rejoin(member: MemberHarness) -> None:
     member.receive(Subscribe(pattern=re.compile("orders.*")))
     member.receive(Poll())
@@ -246,6 +268,24 @@ def test_a_dynamic_member_leaves_when_it_is_closed(member: MemberHarness) -> Non
     member.pass_time(30_000)
     assert member.changes[-1] == ConsumerClosed()
     assert member.receive(Poll()).requests == ()
+
+
+def test_a_member_that_has_no_member_id_yet_closes_without_leave_group(member: MemberHarness) -> None:
+    member.subscribe().find_coordinator()
+    assert member.open_request_names() == ["JoinGroup"]
+    member.receive(Close())
+    assert "LeaveGroup" not in member.open_request_names()
+    assert not member.changes_of(LeftGroup)
+
+
+def test_a_member_that_has_lost_its_generation_closes_without_leave_group(member: MemberHarness) -> None:
+    member.reach_stable(*orders(0), leader="ben")
+    member.receive(PollReturned())
+    member.pass_time(3_000)
+    member.complete_heartbeat(ErrorCode.ILLEGAL_GENERATION)
+    assert member.consumer.generation.member_id == "anna"
+    member.receive(Close())
+    assert "LeaveGroup" not in member.open_request_names()
 
 
 def test_a_static_member_closes_without_leave_group_unless_leaves_group_is_set() -> None:

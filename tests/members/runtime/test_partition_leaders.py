@@ -26,6 +26,27 @@ class FailingTransport:
         pass
 
 
+class SilentTransport(FailingTransport):
+    """Takes requests and answers none."""
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        self.sent_s.append(asyncio.get_running_loop().time())
+
+
+def test_no_second_request_is_sent_while_one_is_in_flight_and_none_without_topics() -> None:
+    transport = SilentTransport()
+    leaders = PartitionLeaders(transport, lambda: None)
+
+    async def main() -> None:
+        leaders.refresh(())
+        assert not transport.sent_s
+        leaders.refresh(("orders",))
+        leaders.refresh(("orders",))
+
+    run_in_virtual_time(main(), VirtualLoop())
+    assert len(transport.sent_s) == 1
+
+
 def test_a_request_that_has_failed_is_repeated_after_a_pause_and_by_one_caller() -> None:
     transport = FailingTransport()
 

@@ -245,6 +245,22 @@ async def test_a_member_that_syncs_late_gets_its_partitions_late() -> None:
         assert group.assigned_counts() == {"anna": 6}
 
 
+async def test_a_lasting_fault_is_reported_when_it_begins() -> None:
+    async with group_of_members() as group:
+        group.add("anna", "slow-sync:10s@after-assigned+5s")
+        await asyncio.sleep(1)
+        assert group.notes == []
+        await asyncio.sleep(12)
+        assert group.notes == [("anna", FaultBegan(parse_fault("slow-sync:10s@after-assigned+5s")))]
+
+
+async def test_a_refused_heartbeat_is_reported() -> None:
+    async with group_of_members() as group:
+        group.add("anna", "pause:60s@20s")
+        await asyncio.sleep(90)
+        assert ("anna", RequestRefused("Heartbeat", "UNKNOWN_MEMBER_ID")) in group.notes
+
+
 async def test_a_member_that_never_syncs_gets_no_partitions() -> None:
     async with group_of_members() as group:
         group.add("anna", "never-sync")

@@ -36,6 +36,19 @@ def test_a_new_member_is_answered_at_once_with_its_epoch_as_generation() -> None
     assert (harness.session_ms(client.member_id), harness.epochs) == (10_000, (3, 3))
 
 
+def test_a_member_that_names_no_rack_any_more_keeps_the_one_that_it_had() -> None:
+    harness, client = founded_by_consumer()
+    client.member_id, client.metadata = "made-up", subscription(rack_id="a")
+    client.send_join()
+    assert harness.consumer.members["made-up"].profile.rack_id == "a"
+    client.metadata = subscription()
+    client.send_join()
+    assert harness.consumer.members["made-up"].profile.rack_id == "a"
+    client.metadata = subscription(rack_id="b")
+    client.send_join()
+    assert harness.consumer.members["made-up"].profile.rack_id == "b"
+
+
 @behaviour("cg.cm.join-with-made-up-id")
 def test_an_id_that_the_client_made_up_is_accepted() -> None:
     harness, client = founded_by_consumer()

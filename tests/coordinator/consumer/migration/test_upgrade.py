@@ -189,6 +189,15 @@ def test_a_refused_upgrade_answers_held_requests_all_the_same(why: str) -> None:
     assert harness.state is GroupState.COMPLETING_REBALANCE
 
 
+def test_an_invalid_heartbeat_answers_no_held_request() -> None:
+    harness = MigrationHarness()
+    c, _ = harness.classic("c", "d", shares=(LOWER, UPPER))
+    held = harness.rejoin(c, LOWER)
+    answer = harness.join("n1", subscribed_topics=None)
+    assert (answer.code, answer.event_types) == (E.INVALID_REQUEST, [])
+    assert held.is_pending
+
+
 def test_a_group_before_its_first_generation_cannot_be_upgraded() -> None:
     """Kafka fails here, since it has selected no assignor yet; the joining members are asked to join again."""
     harness = MigrationHarness(group_initial_rebalance_delay_ms=3_000)

@@ -106,3 +106,18 @@ def test_the_initial_delay_is_extended_until_its_time_is_up(lasts_ms: int, remai
     )
     assert (sentences(group, event) == []) is is_right
     assert sentences(group, generation()) == [rules.INITIAL_DELAY]
+
+
+@pytest.mark.parametrize(
+    ("api", "by_join", "is_found"),
+    [
+        ("JoinGroup", True, False),
+        ("JoinGroup", False, True),
+        ("OffsetCommit", False, False),
+        ("TxnOffsetCommit", True, True),
+        ("", True, False),
+    ],
+)
+def test_only_a_group_that_joingroup_creates_has_metadata(api: str, by_join: bool, is_found: bool) -> None:
+    found = [sentence for sentence, _ in rules.creation_violations(e.GroupCreated(at_ms=1, by_join=by_join), api)]
+    assert found == ([rules.METADATA_COMES_WITH_A_JOIN] if is_found else [])

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES, Departures
+from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES, LEAVES_AS_A_MEMBER, Departures
+from regroup.members.faults import parse_fault
+from regroup.members.runtime.notes import FaultBegan
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -12,7 +15,9 @@ from regroup.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
+    MemberIdentity,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -76,3 +81,32 @@ def test_a_process_that_has_ended_need_not_leave() -> None:
     known = departures(JOIN, SYNC)
     known.on_new_life("ben")
     assert known.on_close("ben") is None
+
+
+JOINED = (JOIN, JoinGroupResponse(generation_id=1, protocol_name="range", leader="", member_id="m", members=[]))
+ILLEGAL = (HEARTBEAT, HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
+
+
+@pytest.mark.parametrize(
+    "leave", [LeaveGroupRequest(group_id="g"), LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="")])]
+)
+def test_a_member_that_leaves_without_a_member_id_is_found(leave: LeaveGroupRequest) -> None:
+    found = departures(JOIN).on_request("ben", leave)
+    assert found is not None
+    assert found.sentence == LEAVES_AS_A_MEMBER
+
+
+def test_a_member_that_leaves_after_its_generation_was_refused_is_found() -> None:
+    assert departures(JOINED, SYNC).on_request("ben", LEAVE) is None
+    found = departures(JOINED, ILLEGAL).on_request("ben", LEAVE)
+    assert found is not None
+    assert found.sentence == LEAVES_AS_A_MEMBER
+
+
+def test_a_member_that_joins_again_or_does_not_know_of_the_refusal_may_leave() -> None:
+    later = JoinGroupResponse(generation_id=2, protocol_name="range", leader="", member_id="m", members=[])
+    paused = departures(JOINED)
+    paused.on_note("ben", FaultBegan(parse_fault("pause:5s")))
+    paused.on_response("ben", *ILLEGAL)
+    for known in (departures(JOINED, ILLEGAL, JOIN), departures(JOINED, (JOIN, later), ILLEGAL), paused):
+        assert known.on_request("ben", LEAVE) is None

@@ -2,11 +2,25 @@
 
 import pytest
 
-from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING, FENCED_PROCESSES_NOTHING, FencedMembers
+from regroup.lab.checker.members.fenced_members import (
+    FENCED_COMMITS_NOTHING,
+    FENCED_INSTANCE_FAILS,
+    FENCED_PROCESSES_NOTHING,
+    FencedMembers,
+)
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.notes import FaultBegan, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 COMMIT = OffsetCommitRequest(group_id="g", topics=[])
@@ -54,3 +68,35 @@ def test_a_fenced_member_that_becomes_a_zombie_commits_by_plan() -> None:
     members = fenced()
     members.on_note("ben", FaultBegan(parse_fault("zombie")))
     assert members.on_request("ben", OffsetCommitRequest(group_id="g", topics=[])) is None
+
+
+JOIN = JoinGroupRequest(group_id="g", session_timeout_ms=1, protocol_type="consumer", protocols=[])
+CLASSIC_HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
+
+
+def replaced(code: ErrorCode = ErrorCode.FENCED_INSTANCE_ID, generation_id: int = 3) -> FencedMembers:
+    """Ben is in this generation, and his heartbeat of generation 3 gets the error."""
+    members = FencedMembers()
+    joined = JoinGroupResponse(generation_id=generation_id, protocol_name="", leader="", member_id="m", members=[])
+    members.on_response("ben", JOIN, joined)
+    members.on_response("ben", CLASSIC_HEARTBEAT, HeartbeatResponse(error_code=code))
+    return members
+
+
+def test_a_member_that_joins_again_although_another_one_has_its_instance_id_is_found() -> None:
+    found = replaced().on_request("ben", JOIN)
+    assert found is not None
+    assert found.sentence == FENCED_INSTANCE_FAILS
+
+
+def test_a_new_process_and_one_with_another_error_or_generation_may_join() -> None:
+    restarted, later = replaced(), replaced(generation_id=4)
+    restarted.on_exit("ben")
+    reset = FencedMembers()
+    joined = JoinGroupResponse(generation_id=3, protocol_name="", leader="", member_id="m", members=[])
+    sync = SyncGroupRequest(group_id="g", generation_id=3, member_id="m")
+    reset.on_response("ben", JOIN, joined)
+    reset.on_response("ben", sync, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    reset.on_response("ben", CLASSIC_HEARTBEAT, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+    for members in (restarted, later, reset, replaced(ErrorCode.UNKNOWN_MEMBER_ID)):
+        assert members.on_request("ben", JOIN) is None

@@ -19,7 +19,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataRequest
-from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -171,3 +171,11 @@ def test_an_error_of_one_group_or_partition_is_an_error_in_a_response() -> None:
     topic = OffsetCommitResponseTopic(name="orders", partitions=[row])
     words.on_response("anna", commit(0), OffsetCommitResponse(topics=[topic]))
     assert words.on_error("anna", ConsumerError(ConsumerErrorKind.FENCED, "fenced", code, is_fatal=True)) is None
+
+
+@pytest.mark.parametrize(("epoch", "is_found"), [(3, True), (-1, False), (-2, False)])
+def test_a_member_that_leaves_need_not_report_that_it_was_no_member(epoch: int, is_found: bool) -> None:
+    words = OwnWords()
+    beat = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=epoch)
+    words.on_response("anna", beat, ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    assert (words.on_request("anna", CONSUMER_HEARTBEAT) is not None) is is_found

@@ -8,6 +8,7 @@ import pytest
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.produced_records import (
+    ASKS_ONCE,
     BATCH_DECIDES,
     KEY_DECIDES,
     PRODUCED_ONCE,
@@ -17,7 +18,13 @@ from regroup.lab.checker.members.produced_records import (
 )
 from regroup.members.partitioners import PartitionerSettings
 from regroup.members.runtime.workload import Workload
-from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from regroup.protocol.messages.cluster import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from regroup.protocol.messages.records import PartitionProduceData, ProduceRequest, TopicProduceData
 from regroup.protocol.record_batch import BatchRecord, write_batch
 from tests.members.test_partitioners import HASHES
@@ -147,3 +154,15 @@ def test_a_topic_with_one_partition_leaves_no_choice() -> None:
         observed = Observed(partitioner_class)
         observed.set_partition_count(1)
         assert sentences_of(observed, *[(0,)] * 150) == []
+
+
+def test_a_producer_that_asks_again_before_it_has_a_response_is_found() -> None:
+    seen = Observed("RoundRobinPartitioner")
+    ask = MetadataRequest(topics=[MetadataRequestTopic(name="orders")])
+    seen.produced.on_request(ask)
+    seen.produced.on_response(ask, None)
+    seen.produced.on_request(ask)
+    seen.produced.on_request(MetadataRequest(topics=[MetadataRequestTopic(name="payments")]))
+    assert seen.found == []
+    seen.produced.on_request(ask)
+    assert [each.sentence for each in seen.found] == [ASKS_ONCE]

@@ -11,7 +11,13 @@ from regroup.members.runtime.notes import FaultBegan
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
-from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, LeaveGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 FOUND = FindCoordinatorResponse(node_id=0, host="broker", port=1)
@@ -139,3 +145,12 @@ def test_a_zombie_commits_and_a_slow_member_syncs_by_plan_whatever_they_have_los
         assert anna.sentences == []
         anna.beat(HeartbeatResponse())
         assert anna.sentences == ([] if fault == "zombie" else [LOOKS_AGAIN])
+
+
+def test_the_late_response_to_a_sync_that_was_sent_late_by_plan_loses_no_coordinator() -> None:
+    anna = Observed()
+    anna.retries.on_note("anna", FaultBegan(parse_fault("slow-sync:20s")))
+    anna.find()
+    anna.call(SYNC, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+    anna.beat(HeartbeatResponse())
+    assert anna.sentences == []

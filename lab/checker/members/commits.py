@@ -1,0 +1,164 @@
+"""Commits of classic members: when one is repeated, and when not; and that a member commits at all.
+
+commits = Commits(now_ms)
+commits.on_note("anna", note)                       # anna pauses, goes on, or becomes a zombie
+commits.on_request("anna", message)                 # the violation that this request is, or None
+commits.on_response("anna", message, response)      # its response; None if it has failed
+commits.on_completed("anna", change)                # anna's consumer reports that a commit is complete
+commits.on_revoked("anna", partitions)              # the violation that this is, or None
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.group import JoinGroupRequest, LeaveGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest
+
+NOT_REPEATED: Final = (
+    "A member whose commit is refused because of its membership sends no further commit with that member id and "
+    "generation."
+)
+REPEATED: Final = (
+    "A member that has to give up partitions repeats the commit before it, as long as it may, after an error that may "
+    "be temporary."
+)
+COMMITS_AT_LAST: Final = (
+    "A member with automatic commits that joins again has committed since it fetched committed offsets, a minute ago "
+    "or more."
+)
+COMMIT_SENTENCES: Final = (NOT_REPEATED, REPEATED, COMMITS_AT_LAST)
+OF_THE_MEMBERSHIP: Final = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID}
+)
+SHORTEST_TIME_MS: Final = 4_000
+"""A commit before partitions are given up is repeated for so long at least: a process that is closed gives it 5 s, a
+rebalance `max.poll.interval.ms`. A backoff of up to a second may be left of that."""
+COMMITS_AT_LAST_MS: Final = 60_000
+"""Longer than a request may be under way, and than any interval of automatic commits in a plan."""
+
+_Offsets = frozenset[tuple[TopicPartition, int]]
+
+
+@dataclass(slots=True)
+class _Process:
+    """What the requests of one process have shown."""
+
+    is_classic: bool = False
+    is_paused: bool = False
+    refused: set[tuple[str, int]] = field(default_factory=set)
+    """Member ids and generations whose commits were refused because of the membership."""
+    sent_ms: dict[_Offsets, int] = field(default_factory=dict)
+    """When each commit that is not complete was sent first, by its offsets."""
+    failed_early_ms: int = -1
+    """When a commit that was sent a short while before ended with an error that may be temporary; -1 if none has."""
+    fetched_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    """When the committed offset of an owned partition was fetched, if there is one, and nothing committed since."""
+    overdue: str = ""
+    """The partitions that were given up without a commit."""
+
+
+class Commits:
+    """The commits of the members of a run, by name. `now_ms` is the time of the run."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._processes: dict[str, _Process] = {}
+        self._unjudged: set[str] = set()
+        """Zombies, which commit in any case."""
+        self._without_auto_commit: set[str] = set()
+
+    def on_new_life(self, name: str) -> None:
+        """Forget what was known of a member: its process has ended."""
+        self._processes.pop(name, None)
+        self._unjudged.discard(name)
+
+    def add_member(self, name: str, *, auto_commits: bool) -> None:
+        """Begin to check a member; `auto_commits` says whether its consumer commits by itself."""
+        (self._without_auto_commit.discard if auto_commits else self._without_auto_commit.add)(name)
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Note a pause, in which a member handles no response, and a zombie, which is not judged any more."""
+        match note:
+            case FaultBegan(fault) if fault.kind is MemberFaultKind.ZOMBIE:
+                self._unjudged.add(name)
+            case FaultBegan(fault) if fault.kind is MemberFaultKind.PAUSE:
+                self._process(name).is_paused = True
+            case FaultEnded():
+                self._process(name).is_paused = False
+
+    def _process(self, name: str) -> _Process:
+        return self._processes.setdefault(name, _Process())
+
+    def on_request(self, name: str, message: Message) -> MemberViolation | None:
+        """Check a commit by the ones that were refused before, and a JoinGroup by the commits before it."""
+        process = self._process(name)
+        match message:
+            case OffsetCommitRequest():
+                process.sent_ms.setdefault(_offsets_of(message), self._now_ms())
+                process.fetched_ms.clear()
+                sender = message.member_id, message.generation_id_or_member_epoch
+                if sender in process.refused and name not in self._unjudged:
+                    return MemberViolation(NOT_REPEATED, f"{name} commits again as {sender[0]} in {sender[1]}")
+            case JoinGroupRequest():
+                process.is_classic = True
+                overdue, process.overdue = process.overdue, ""
+                if overdue and name not in self._without_auto_commit:
+                    return MemberViolation(COMMITS_AT_LAST, f"{name} has committed nothing of {overdue}")
+            case LeaveGroupRequest():
+                process.overdue = ""
+        return None
+
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Note a commit that is refused because of the membership; None for a request that has failed."""
+        process = self._process(name)
+        if not isinstance(message, OffsetCommitRequest) or response is None:
+            return
+        if not process.is_classic or process.is_paused:
+            return
+        if any(row.error_code in OF_THE_MEMBERSHIP for topic in response.topics for row in topic.partitions):
+            process.refused.add((message.member_id, message.generation_id_or_member_epoch))
+
+    def on_completed(self, name: str, change: CommitCompleted) -> None:
+        """Note how a commit has ended."""
+        process = self._process(name)
+        sent_ms = process.sent_ms.pop(frozenset(change.offsets.items()), None)
+        is_temporary = change.error is not None and change.error.kind is ConsumerErrorKind.RETRIABLE_COMMIT_FAILED
+        if is_temporary and sent_ms is not None and self._now_ms() - sent_ms < SHORTEST_TIME_MS:
+            process.failed_early_ms = self._now_ms()
+
+    def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Note the committed offsets that a member has fetched; None where there is none."""
+        now_ms = self._now_ms()
+        self._process(name).fetched_ms.update({each: now_ms for each, offset in offsets.items() if offset is not None})
+
+    def on_lost(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """Note that a member has lost these partitions."""
+        for each in partitions:
+            self._process(name).fetched_ms.pop(each, None)
+
+    def on_revoked(self, name: str, partitions: Collection[TopicPartition]) -> MemberViolation | None:
+        """Check the commit before a member gives up these partitions: one that failed was repeated."""
+        process = self._process(name)
+        since_ms = self._now_ms() - COMMITS_AT_LAST_MS
+        overdue = [each for each in partitions if process.fetched_ms.get(each, since_ms) < since_ms]
+        process.overdue = ", ".join(map(str, sorted(overdue)))
+        self.on_lost(name, partitions)
+        if not partitions or process.failed_early_ms != self._now_ms() or name in self._unjudged:
+            return None
+        return MemberViolation(REPEATED, f"{name} gives partitions up as soon as its commit has failed")
+
+
+def _offsets_of(message: OffsetCommitRequest) -> _Offsets:
+    return frozenset(
+        (TopicPartition(topic.name, each.partition_index), each.committed_offset)
+        for topic in message.topics
+        for each in topic.partitions
+    )

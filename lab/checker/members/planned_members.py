@@ -1,0 +1,135 @@
+"""What the plan says of a member, and what the member does: its lasting faults, and how it reads records.
+
+planned = PlannedMembers(now_ms)
+planned.add_member("anna", faults, reads_committed=False)
+planned.on_note("anna", note)                       # a fault begins
+planned.on_request("anna", message)                 # the violation that this request is, or None
+planned.on_response("anna", message, response)      # its response; None if it has failed
+planned.on_request_outside_poll("anna", 1_500)      # anna's application has been outside poll() for so long
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.faults import FaultTrigger, MemberFault, MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupRequest
+from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest
+
+FAULTS_ARE_REPORTED: Final = (
+    "A member with a fault that lasts from its start reports that the fault begins before it sends anything."
+)
+SYNCS_LATE: Final = "A member with the fault slow-sync sends SyncGroup so much later than it got its generation."
+LEAVES_POLL_FOR_AN_ASSIGNMENT: Final = (
+    "A member of the consumer protocol with the fault slow-join is outside poll() after an assignment alone."
+)
+READS_AS_CONFIGURED: Final = "A member reads records with the isolation level of its settings."
+PLANNED_SENTENCES: Final = (FAULTS_ARE_REPORTED, SYNCS_LATE, LEAVES_POLL_FOR_AN_ASSIGNMENT, READS_AS_CONFIGURED)
+LASTING: Final = frozenset(
+    {
+        *(MemberFaultKind.SLOW_JOIN, MemberFaultKind.SLOW_REVOKE, MemberFaultKind.SLOW_SYNC),
+        *(MemberFaultKind.NEVER_SYNC, MemberFaultKind.ASSIGNOR_FAILS),
+        *(MemberFaultKind.ASSIGNOR_FORGETS, MemberFaultKind.ASSIGNOR_DOUBLES),
+    }
+)
+"""The faults that last: those that change what a member does from then on."""
+AWAY_FOR_OTHER_REASONS: Final = frozenset({MemberFaultKind.SLOW_REVOKE, MemberFaultKind.NO_POLL})
+"""Faults that keep an application outside poll(), whatever the member is assigned."""
+ROUNDING_MS: Final = 2
+"""The clock of members and that of the run are rounded in different ways."""
+
+
+@dataclass(slots=True)
+class _Planned:
+    """One member: what its plan says, and what its process has shown."""
+
+    unreported: set[MemberFaultKind]
+    """Faults that begin with its first process, and that it has not reported."""
+    isolation_level: int
+    slow_sync_ms: int = 0
+    slow_to_join: bool = False
+    is_away_for_other_reasons: bool = False
+    joined_ms: dict[tuple[int, str], int] = field(default_factory=dict)
+    """By generation id and member id, when the process got the JoinGroup response."""
+    heartbeats: list[tuple[int, bool]] = field(default_factory=list)
+    """The last responses to heartbeats of the consumer protocol: when each came, and whether it has an assignment."""
+
+
+class PlannedMembers:
+    """The members of a run, by name. `now_ms` is the time of the run."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._members: dict[str, _Planned] = {}
+
+    def add_member(self, name: str, faults: Collection[MemberFault], *, reads_committed: bool) -> None:
+        """Begin to check a member with these faults; one that took part before begins again."""
+        at_start = {each.kind for each in faults if each.kind in LASTING and each.effective_trigger == FaultTrigger()}
+        self._members[name] = _Planned(at_start, isolation_level=int(reads_committed))
+
+    def on_new_life(self, name: str) -> None:
+        """Forget what the process of a member has shown: it has ended. Lasting faults go on in the next one."""
+        if member := self._members.get(name):
+            member.joined_ms.clear()
+            member.heartbeats.clear()
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Take note of a fault that begins."""
+        member = self._members.get(name)
+        if member is None or not isinstance(note, FaultBegan):
+            return
+        kind = note.fault.kind
+        member.unreported.discard(kind)
+        if kind is MemberFaultKind.SLOW_SYNC:
+            member.slow_sync_ms = note.fault.duration_ms or 0
+        member.slow_to_join |= kind is MemberFaultKind.SLOW_JOIN
+        member.is_away_for_other_reasons |= kind in AWAY_FOR_OTHER_REASONS
+
+    def on_request(self, name: str, message: Message) -> MemberViolation | None:
+        """Check what a member sends by its plan."""
+        member = self._members.get(name)
+        if member is None:
+            return None
+        if member.unreported:
+            kind = member.unreported.pop()
+            return MemberViolation(FAULTS_ARE_REPORTED, f"{name} has not reported {kind.value}")
+        match message:
+            case SyncGroupRequest():
+                joined_ms = member.joined_ms.get((message.generation_id, message.member_id))
+                after_ms = 0 if joined_ms is None else self._now_ms() - joined_ms
+                if joined_ms is not None and after_ms < member.slow_sync_ms - ROUNDING_MS:
+                    detail = f"{name} sends SyncGroup after {after_ms} ms, and not after {member.slow_sync_ms} ms"
+                    return MemberViolation(SYNCS_LATE, detail)
+            case FetchRequest() | ListOffsetsRequest():
+                member.is_away_for_other_reasons = True  # it processes records
+                if message.isolation_level != member.isolation_level:
+                    detail = f"{name} reads with {message.isolation_level}, and not with {member.isolation_level}"
+                    return MemberViolation(READS_AS_CONFIGURED, detail)
+        return None
+
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Note when a generation or an assignment comes; None for a request that has failed."""
+        member = self._members.get(name)
+        if member is None:
+            return
+        if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
+            member.joined_ms[response.generation_id, response.member_id] = self._now_ms()
+        elif isinstance(response, ConsumerGroupHeartbeatResponse):
+            member.heartbeats = [*member.heartbeats[-3:], (self._now_ms(), response.assignment is not None)]
+
+    def on_request_outside_poll(self, name: str, message: Message, outside_poll_ms: int) -> MemberViolation | None:
+        """Check why the application of a member that sends a heartbeat has left poll(), `outside_poll_ms` ago."""
+        member = self._members.get(name)
+        if member is None or not member.slow_to_join or member.is_away_for_other_reasons:
+            return None
+        left_ms = self._now_ms() - outside_poll_ms
+        before = [has_assignment for at_ms, has_assignment in member.heartbeats if at_ms <= left_ms + ROUNDING_MS]
+        if not isinstance(message, ConsumerGroupHeartbeatRequest) or not before or before[-1]:
+            return None
+        detail = f"{name} has left poll() {outside_poll_ms} ms ago, after a heartbeat without an assignment"
+        return MemberViolation(LEAVES_POLL_FOR_AN_ASSIGNMENT, detail)

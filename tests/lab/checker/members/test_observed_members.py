@@ -1,0 +1,36 @@
+"""What the lab makes of a member's requests and notes together."""
+
+import pytest
+
+from regroup.coordinator.commands import OffsetCommit, RequestedOffset
+from regroup.coordinator.group import Group
+from regroup.lab.checker.members.observed_members import ObservedMembers
+from regroup.lab.checker.members.outputs import OutputLedger
+from regroup.lab.checker.members.positions import COMMITS_DO_NOT_GO_BACK
+from regroup.lab.checker.violations import ViolationLog
+from regroup.members.consumer.effects import JoinedGroup
+from regroup.members.faults import parse_fault
+from regroup.members.runtime.notes import FaultBegan
+from tests.lab.checker.made_exchanges import checker_state, made_exchange
+
+
+@pytest.mark.parametrize(("is_zombie", "found"), [(False, [COMMITS_DO_NOT_GO_BACK]), (True, [])])
+def test_the_commits_of_a_zombie_may_go_back(is_zombie: bool, found: list[str]) -> None:
+    """One that became a zombie twice commits two sets of positions in turn."""
+    state = checker_state()
+    violations = ViolationLog(state)
+    members = ObservedMembers(state, OutputLedger(), violations)
+    members.add_member("ben", "payments")
+    members.on_change("ben", JoinedGroup(1, "ben-1", is_leader=False, protocol_name="range"), 0)
+    if is_zombie:
+        members.on_note("ben", FaultBegan(parse_fault("zombie")))
+    for offset in (29, 28):
+        command = OffsetCommit(
+            group_id="payments",
+            at_ms=0,
+            member_id="ben-1",
+            generation_id=-1,
+            offsets=(RequestedOffset(topic="orders", partition=0, offset=offset),),
+        )
+        members.on_commit(made_exchange(command, Group(group_id="payments")), command)
+    assert [each.sentence for each in violations.found] == found

@@ -1,0 +1,123 @@
+"""What a member does is compared with its plan: its lasting faults, and the isolation level of its consumer."""
+
+from typing import Any
+
+import pytest
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.lab.checker.members.planned_members import (
+    FAULTS_ARE_REPORTED,
+    LASTING,
+    LEAVES_POLL_FOR_AN_ASSIGNMENT,
+    READS_AS_CONFIGURED,
+    SYNCS_LATE,
+    PlannedMembers,
+)
+from regroup.members.faults import MemberFaultKind, parse_fault
+from regroup.members.runtime.notes import FaultBegan
+from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import (
+    ConsumerGroupAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
+from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest
+
+IDS: dict[str, Any] = {"group_id": "payments", "member_id": "anna-1", "generation_id": 3}
+HEARTBEAT, SYNC = HeartbeatRequest(**IDS), SyncGroupRequest(**IDS)
+JOIN = JoinGroupRequest(group_id="payments", session_timeout_ms=1, protocol_type="consumer", protocols=[])
+JOINED = JoinGroupResponse(generation_id=3, protocol_name="range", leader="", member_id="anna-1", members=[])
+CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=1)
+
+
+class Anna:
+    """Anna with these faults, and the clock of the run."""
+
+    def __init__(self, *faults: str, reads_committed: bool = False, reports: bool = True) -> None:
+        self.now_ms = 1_000
+        self.planned = PlannedMembers(lambda: self.now_ms)
+        self.planned.add_member("anna", [parse_fault(each) for each in faults], reads_committed=reads_committed)
+        for each in faults if reports else ():
+            self.planned.on_note("anna", FaultBegan(parse_fault(each)))
+
+    def send(self, message: Message) -> str | None:
+        return sentence(self.planned.on_request("anna", message))
+
+    def get(self, message: Message, response: Any) -> None:
+        self.planned.on_response("anna", message, response)
+
+    def send_outside_poll(self, outside_poll_ms: int) -> str | None:
+        return sentence(self.planned.on_request_outside_poll("anna", CONSUMER_HEARTBEAT, outside_poll_ms))
+
+    def beat(self, *, assigned: bool) -> None:
+        assignment = ConsumerGroupAssignment(topic_partitions=[]) if assigned else None
+        response = ConsumerGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=1_000, assignment=assignment)
+        self.get(CONSUMER_HEARTBEAT, response)
+
+
+def sentence(found: MemberViolation | None) -> str | None:
+    return found.sentence if found else None
+
+
+def test_the_faults_that_last_are_those_that_members_keep() -> None:
+    assert {each for each in MemberFaultKind if each.is_lasting} == LASTING
+
+
+def test_a_fault_that_begins_at_the_start_and_is_not_reported_is_found() -> None:
+    assert Anna("slow-sync:5s", reports=False).send(JOIN) == FAULTS_ARE_REPORTED
+    assert Anna("slow-sync:5s").send(JOIN) is None
+
+
+@pytest.mark.parametrize("fault", ["never-sync@after-assigned", "never-sync@10s", "pause:10s"])
+def test_faults_that_begin_later_need_not_be_reported_at_the_start(fault: str) -> None:
+    assert Anna(fault, reports=False).send(JOIN) is None
+
+
+@pytest.mark.parametrize(("after_ms", "found"), [(4_000, SYNCS_LATE), (5_000, None)])
+def test_a_member_that_is_slow_to_sync_waits_for_as_long_as_its_fault_says(after_ms: int, found: str | None) -> None:
+    anna = Anna("slow-sync:5s")
+    anna.get(JOIN, JOINED)
+    anna.now_ms += after_ms
+    assert anna.send(SYNC) == found
+
+
+def test_the_time_counts_from_the_generation_of_the_request() -> None:
+    anna = Anna("slow-sync:5s")
+    anna.get(JOIN, JOINED)
+    anna.now_ms += 4_000
+    for generation_id, member_id in ((4, "anna-1"), (3, "anna-2")):
+        later = JoinGroupResponse(
+            generation_id=generation_id, protocol_name="range", leader="", member_id=member_id, members=[]
+        )
+        anna.get(JOIN, later)
+    anna.now_ms += 1_000
+    assert anna.send(SYNC) is None
+
+
+def test_a_member_that_is_slow_to_join_leaves_poll_after_an_assignment_alone() -> None:
+    anna = Anna("slow-join:5s")
+    anna.beat(assigned=True)
+    anna.now_ms += 1_000
+    assert anna.send_outside_poll(1_000) is None
+    anna.beat(assigned=False)
+    anna.now_ms += 1_000
+    assert anna.send_outside_poll(2_000) is None
+    assert anna.send_outside_poll(1_000) == LEAVES_POLL_FOR_AN_ASSIGNMENT
+
+
+@pytest.mark.parametrize("fault", ["slow-revoke:5s", "no-poll:5s"])
+def test_other_faults_keep_an_application_outside_poll_as_well(fault: str) -> None:
+    anna = Anna("slow-join:5s", fault)
+    anna.beat(assigned=False)
+    assert anna.send_outside_poll(0) is None
+
+
+@pytest.mark.parametrize("reads_committed", [False, True])
+def test_records_are_read_with_the_isolation_level_of_the_settings(reads_committed: bool) -> None:
+    anna = Anna(reads_committed=reads_committed)
+    for level in (0, 1):
+        found = None if level == reads_committed else READS_AS_CONFIGURED
+        fetch = FetchRequest(max_wait_ms=1, min_bytes=1, isolation_level=level, topics=[])
+        assert anna.send(fetch) == found
+        assert anna.send(ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=[])) == found
