@@ -7,6 +7,7 @@ import msgspec
 
 from regroup.coordinator.events import MemberJoined, MemberRejoined, StaticMemberReplaced
 from regroup.coordinator.group import Group, GroupState, MemberProfile
+from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.world import World
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
@@ -14,6 +15,8 @@ from regroup.protocol.consumer.subscription import (
     assigned_partitions,
     decode_subscription,
 )
+from regroup.protocol.messages.group import JoinGroupRequest
+from regroup.server.releases import release_named
 from regroup.storage.records import NewRecord
 
 SKIPS_ASSIGNMENTS: Final = 9
