@@ -1,7 +1,8 @@
-"""Ingest: copies the events of many stores to Parquet, unchanged, each event once.
+"""Ingest: copies the events of many stores to Parquet, unchanged, each event once, and their recorded exchanges.
 
     DIR/bronze/store=NAME/block-000000.parquet     positions 1 to 500,000
     DIR/snapshots/store=NAME/snapshots.parquet     of a trimmed store: the snapshots that replace the trimmed events
+    DIR/exchanges/store=NAME/blocks-000000.parquet the rows of recorded exchanges, of the store's blocks 1 to 1,000
     DIR/ingested/NAME.json                         the store's manifest: the position up to which it was ingested
 
 A block always holds the same positions and is renamed when it is complete. So a block that is written twice is the same
@@ -11,16 +12,19 @@ incomplete block is written again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from regroup.pipeline.bronze.blocks import BlockCopy, write_block
+from regroup.pipeline.bronze.exchange_files import ExchangeCopy, plan_exchanges, write_exchanges
 from regroup.pipeline.bronze.remote_stores import StoreCopy, copy_remote_stores, find_remote_stores
 from regroup.pipeline.bronze.store_progress import (
     StoreManifest,
     copied_position,
+    exchanges_folder,
     manifest_file,
     manifest_of,
     plan_copy,
@@ -29,7 +33,7 @@ from regroup.pipeline.bronze.store_progress import (
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.output_folder import check_format, exclusive_writer, removed_if_it_stays_empty
-from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA
+from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA, STORE_EXCHANGE_SCHEMA, spark_ddl
 from regroup.pipeline.source.stores import (
     OnError,
     SkippedStore,
@@ -40,6 +44,8 @@ from regroup.pipeline.source.stores import (
 )
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
 from regroup.storage.errors import StoreError
+
+EXCHANGES_DDL: Final = spark_ddl(STORE_EXCHANGE_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,16 @@ def ingest(
     store in an object store is one task, which first copies the whole store to its own disk.
     """
     target = location_of(folder, spark)
-    with removed_if_it_stays_empty(target), exclusive_writer(target, "bronze", "snapshots"):
+    with removed_if_it_stays_empty(target), exclusive_writer(target, "bronze", "snapshots", "exchanges"):
         remote = find_remote_stores(spark, patterns)
         on_disks = ",".join(each for each in split_patterns(patterns) if scheme_of(each) == "file")
         copied, skipped = examine_stores(on_disks, target, on_error) if on_disks or not remote else ({}, [])
         blocks = [block for store, through in copied.items() for block in plan_copy(store, through, target)]
+        exchanges = [
+            each for store in copied for each in plan_exchanges(store, exchanges_folder(target, store.address))
+        ]
         copy_blocks(spark, blocks, progress)
+        copy_exchanges(spark, exchanges, progress)
         copies = copy_remote_stores(spark, remote, target, on_error, progress)
         remote_copies = [each for each in copies if isinstance(each, StoreCopy)]
         manifests = [*(manifest_of(store, target) for store in copied), *(each.manifest for each in remote_copies)]
@@ -115,6 +125,12 @@ def copy_blocks(spark: SparkSession, blocks: Sequence[BlockCopy], progress: JobP
         run_with_progress(spark, "ingesting", lambda: tasks.foreach(write_block), progress)
 
 
+def copy_exchanges(spark: SparkSession, files: Sequence[ExchangeCopy], progress: JobProgress | None) -> None:
+    if files:
+        tasks = spark.sparkContext.parallelize(files, len(files))
+        run_with_progress(spark, "ingesting exchanges", lambda: tasks.foreach(write_exchanges), progress)
+
+
 def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:
     """All ingested events in the columns of the data source.
 
@@ -127,6 +143,25 @@ def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:
     if (place / "snapshots").is_folder():
         snapshots = spark.read.schema(EVENTS_DDL).parquet((place / "snapshots").for_spark).select(*columns)
         events = events.unionByName(snapshots)
-    paths = spark.createDataFrame(list(store_paths(place).items()), "store STRING, path STRING")
+    return with_paths(spark, place, events)
+
+
+def read_exchanges(spark: SparkSession, folder: LocationLike) -> DataFrame | None:
+    """The rows of all ingested exchanges with their store: `STORE_EXCHANGE_SCHEMA`. None if no store has recorded any.
+
+    A later row of an exchange replaces an earlier one with the same connection and number, and lacks what that has.
+    """
+    place = location_of(folder, spark)
+    check_format(place)
+    if not (place / "exchanges").files("blocks-*.parquet", below=True):
+        return None
+    rows = spark.read.schema(EXCHANGES_DDL).parquet((place / "exchanges").for_spark)
+    return with_paths(spark, place, rows.select(*STORE_EXCHANGE_SCHEMA.names))
+
+
+def with_paths(spark: SparkSession, folder: Location, rows: DataFrame) -> DataFrame:
+    """The rows with the path of their store in place of the name of its files in bronze."""
+    paths = spark.createDataFrame(list(store_paths(folder).items()), "store STRING, path STRING")
     path = F.coalesce("path", "store").alias("store")  # a first ingest that was killed has left no path
-    return events.join(F.broadcast(paths), "store", "left").select(path, *columns[1:])
+    others = [name for name in rows.columns if name != "store"]
+    return rows.join(F.broadcast(paths), "store", "left").select(path, *others)
