@@ -5,9 +5,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.bronze.ingest import read_bronze, read_exchanges
 from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.folding import fold_groups
+from regroup.pipeline.gold.recorded.recorded_tables import write_recorded_tables
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, write_empty_table
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.gold.versions import TablesVersion, make_current, new_version
@@ -29,13 +30,17 @@ def build_tables(
     place = location_of(folder, spark)
     prepare_folder(place)
     fingerprint, version = events_fingerprint(place), new_version(place)
+    exchanges = None
     if events is None:
+        exchanges = read_exchanges(spark, place)
         events = read_bronze(spark, place) if (place / "bronze").is_folder() else read_events(spark, place)
     try:
         rows = run_with_progress(spark, "folding", partial(fold_groups, events, version), progress)
         for name in TABLE_SCHEMAS:
             if not rows.get(name):
                 write_empty_table(version, name)
+        if exchanges is not None:
+            write_recorded_tables(spark, exchanges, events, version, progress)
         read = ("transitions", "number_gaps", "fold_errors", "consumer_violations")
         violations = find_violations(*(spark.read.parquet((version / name).for_spark) for name in read))
         violations.coalesce(1).write.parquet((version / "violations").for_spark)
