@@ -22,7 +22,7 @@ SEEN_WITH: Final = {
     "OffsetCommit": frozenset({"NONE", "OFFSET_METADATA_TOO_LARGE"}),
     "SyncGroup": frozenset({"NONE"}),
 }
-"""The requests that start a session timeout again without an event, each with the answers to those that did."""
+"""The requests that may start a session timeout again without an event, each with the answers to those that did."""
 PROTOCOLS: Final = {"Heartbeat": "classic", "ConsumerGroupHeartbeat": "consumer"}
 OFFSET_EVENTS: Final = ("offsets-committed", "offsets-written")
 """Events of which only the member matters here: most of all events, and the longest."""
@@ -111,7 +111,7 @@ def heartbeats_of_group(rows: Iterable[Row]) -> Iterator[Row]:
         if row["turn"] == BEFORE_EVENTS:
             # An answer of a fault rule does not say what the coordinator did.
             is_certain = row["error"] is not None and not row["fault"]
-            sessions.on_request(row["at_ms"], row["member_id"] or "", is_certain=is_certain)
+            sessions.on_request(row["at_ms"], row["member_id"] or "", row["api"], is_certain=is_certain)
 
 
 def heartbeat_row(row: Row, sessions: MemberSessions) -> Row:

@@ -5,7 +5,7 @@ whose JoinGroup or SyncGroup is answered. While such a request is held the timeo
 
     sessions = MemberSessions()
     sessions.on_event("generation-started", at_ms, payload)
-    sessions.on_request(at_ms, member_id, is_certain=True)
+    sessions.on_request(at_ms, member_id, "Heartbeat", is_certain=True)
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ Payload = Mapping[str, Any]
 ENDINGS: Final = {"member-left": "left", "member-removed": "removed"}
 ONE_MEMBER_TOUCHED: Final = frozenset(
     {
-        *("offsets-committed", "offsets-written", "member-reconciled", "static-member-away", "classic-member-joined"),
+        *("offsets-committed", "offsets-written", "member-reconciled", "classic-member-joined"),
         *("classic-member-synced", "rejoin-requested"),
     }
 )
@@ -29,8 +29,15 @@ EVENT_TYPES: Final = (
     *("member-joined", "member-rejoined", "static-member-replaced", "generation-started", "member-synced"),
     *("assignment-committed", "rebalance-started", "group-emptied", "group-deleted", "coordinator-loaded"),
     *("member-subscribed", "static-consumer-replaced", "group-upgraded", "group-downgraded", SNAPSHOT_TYPE),
+    *("group-created", "consumer-group-created", "consumer-group-ended"),
 )
 """The types of events that matter here."""
+
+CLASSIC_AGAIN: Final = ("group-created", "consumer-group-ended", "group-downgraded")
+CONSUMER_FROM_NOW: Final = ("consumer-group-created", "group-upgraded")
+
+COMMITS: Final = ("OffsetCommit", "offsets-committed", "offsets-written")
+"""A commit starts the session timeout again in a classic group only, and SyncGroup in the other kind only."""
 
 
 class MemberEnd(NamedTuple):
@@ -64,20 +71,29 @@ class MemberSessions:
     def __init__(self) -> None:
         self.members: dict[str, MemberSession] = {}
         self.ended: dict[str, MemberEnd] = {}
+        self._is_consumer = False
+        """Whether the group is one of the consumer protocol."""
         self._syncing: set[str] = set()
         """Members whose SyncGroup is held."""
 
-    def on_request(self, at_ms: int, member_id: str, *, is_certain: bool) -> None:
-        """A request came that has started the session timeout again, or may have if it is not certain."""
+    def on_request(self, at_ms: int, member_id: str, kind: str, *, is_certain: bool) -> None:
+        """A member's request came, and was accepted, or may have been if that is not certain.
+
+        `kind` is the API, or the type of the event that follows from the request.
+        """
+        if (kind in COMMITS and self._is_consumer) or (kind == "SyncGroup" and not self._is_consumer):
+            return
         if session := self.members.get(member_id):
             session.touch(at_ms if is_certain else None)
 
     def on_event(self, kind: str, at_ms: int, payload: Payload) -> None:
         member_id = payload.get("member_id", "")
+        if kind in (*CLASSIC_AGAIN, *CONSUMER_FROM_NOW):
+            self._is_consumer = kind in CONSUMER_FROM_NOW
         if kind in ENDINGS:
             self._end(member_id, at_ms, ENDINGS[kind])
         elif kind in ONE_MEMBER_TOUCHED:
-            self.on_request(at_ms, member_id, is_certain=True)
+            self.on_request(at_ms, member_id, kind, is_certain=True)
         elif kind in ("member-joined", "member-rejoined"):
             self._join(member_id, at_ms, payload)
         elif kind in ("static-member-replaced", "static-consumer-replaced"):
@@ -85,7 +101,7 @@ class MemberSessions:
         elif kind == "member-subscribed":
             self._subscribe(member_id, at_ms, payload)
         elif kind == "member-synced":
-            self._sync(member_id, at_ms, awaits_assignment=payload["awaits_assignment"])
+            self._sync(member_id, awaits_assignment=payload["awaits_assignment"])
         elif kind in ("assignment-committed", "rebalance-started"):
             self._release(self._syncing, at_ms)
             self._syncing = set()
@@ -94,6 +110,7 @@ class MemberSessions:
             self._syncing = set()
         elif kind in ("group-upgraded", "group-downgraded", SNAPSHOT_TYPE):
             seen_ms = None if kind == SNAPSHOT_TYPE else at_ms
+            self._is_consumer = kind == "group-upgraded" or bool(payload.get("consumer"))
             self.members = {each: MemberSession(timeout_ms, seen_ms) for each, timeout_ms in listed_timeouts(payload)}
             self._syncing = set()
         elif kind in ("group-emptied", "group-deleted"):
@@ -130,13 +147,12 @@ class MemberSessions:
         if not payload.get("reason"):  # with a reason, settings of the group have changed
             session.touch(at_ms)
 
-    def _sync(self, member_id: str, at_ms: int, *, awaits_assignment: bool) -> None:
+    def _sync(self, member_id: str, *, awaits_assignment: bool) -> None:
+        """A SyncGroup in a classic group: only the end of its wait starts the session timeout again."""
         if session := self.members.get(member_id):
             session.is_held = awaits_assignment
             if awaits_assignment:
                 self._syncing.add(member_id)
-            else:
-                session.touch(at_ms)
 
     def _release(self, member_ids: Mapping[str, object] | set[str], at_ms: int) -> None:
         for member_id in member_ids:
