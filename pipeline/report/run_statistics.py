@@ -142,7 +142,9 @@ class RunStatistics:
         """Distribution of the number of partitions without an owner, over the runs that have not ended at that time."""
         times = self._times()
         gaps = self._table("gaps").where("reason <> 'empty'").select("store", "from_ms", "to_ms")
-        lasts = (times.store == gaps.store) & times.at_ms.between(gaps.from_ms, F.coalesce(gaps.to_ms, F.lit(2**62)))
+        # Where one gap of a partition ends, its next one may begin: that moment belongs to the next one.
+        has_begun, ends_later = times.at_ms >= gaps.from_ms, F.coalesce(times.at_ms < gaps.to_ms, F.lit(True))
+        lasts = (times.store == gaps.store) & has_begun & ends_later
         counted = times.join(gaps, lasts, "left").groupBy(times.cell, times.store, times.at_s)
         partitions = counted.agg(F.count("from_ms").alias("partitions"))
         return distribution(partitions.groupBy("cell", "at_s"), "partitions").orderBy("cell", "at_s")

@@ -1,5 +1,6 @@
 """The columns of an event, and of a recorded exchange, defined once for SQLite, Arrow and Spark."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -48,8 +49,8 @@ STORE_EXCHANGE_SCHEMA: Final = pa.schema([("store", pa.string()), *EXCHANGE_SCHE
 SPARK_TYPES: Final = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.string(): "STRING", pa.binary(): "BINARY"}
 
 
-def spark_ddl(schema: pa.Schema) -> str:
-    """The columns of an Arrow schema in Spark's DDL."""
+def spark_ddl(schema: Iterable[pa.Field]) -> str:
+    """The columns of an Arrow schema, or some of them, in Spark's DDL."""
     return ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in schema)
 
 
