@@ -47,7 +47,7 @@ class MemberEnd(NamedTuple):
     ended_by: str
 
 
-class MemberSession:
+class RunningSession:
     """The session of one member."""
 
     def __init__(self, timeout_ms: int, last_seen_ms: int | None) -> None:
@@ -69,7 +69,7 @@ class MemberSessions:
     """The sessions of one group's members, while its events and requests are read in the order of their times."""
 
     def __init__(self) -> None:
-        self.members: dict[str, MemberSession] = {}
+        self.members: dict[str, RunningSession] = {}
         self.ended: dict[str, MemberEnd] = {}
         self._is_consumer = False
         """Whether the group is one of the consumer protocol."""
@@ -111,7 +111,7 @@ class MemberSessions:
         elif kind in ("group-upgraded", "group-downgraded", SNAPSHOT_TYPE):
             seen_ms = None if kind == SNAPSHOT_TYPE else at_ms
             self._is_consumer = kind == "group-upgraded" or bool(payload.get("consumer"))
-            self.members = {each: MemberSession(timeout_ms, seen_ms) for each, timeout_ms in listed_timeouts(payload)}
+            self.members = {each: RunningSession(timeout_ms, seen_ms) for each, timeout_ms in listed_timeouts(payload)}
             self._syncing = set()
         elif kind in ("group-emptied", "group-deleted"):
             self.members.clear()
@@ -122,7 +122,7 @@ class MemberSessions:
         self.ended[member_id] = MemberEnd(at_ms, ended_by)
 
     def _join(self, member_id: str, at_ms: int, payload: Payload) -> None:
-        session = self.members.setdefault(member_id, MemberSession(0, at_ms))
+        session = self.members.setdefault(member_id, RunningSession(0, at_ms))
         session.timeout_ms, session.next_timeout_ms = payload["profile"]["session_timeout_ms"], None
         session.is_held = True
         self.ended.pop(member_id, None)
@@ -134,14 +134,14 @@ class MemberSessions:
             self._end(old_id, at_ms, "replaced")
         former_ms = old.timeout_ms if old else 0
         timeout_ms = payload["profile"]["session_timeout_ms"] if kind == "static-member-replaced" else former_ms
-        session = self.members[payload["member_id"]] = MemberSession(former_ms or timeout_ms, at_ms)
+        session = self.members[payload["member_id"]] = RunningSession(former_ms or timeout_ms, at_ms)
         session.next_timeout_ms = timeout_ms
         session.is_held = payload.get("awaits_join", False)
         self.ended.pop(payload["member_id"], None)
 
     def _subscribe(self, member_id: str, at_ms: int, payload: Payload) -> None:
         timeout_ms = payload["profile"].get("session_timeout_ms", 0)
-        session = self.members.setdefault(member_id, MemberSession(timeout_ms, at_ms))
+        session = self.members.setdefault(member_id, RunningSession(timeout_ms, at_ms))
         session.timeout_ms = timeout_ms
         self.ended.pop(member_id, None)
         if not payload.get("reason"):  # with a reason, settings of the group have changed
