@@ -8,7 +8,6 @@ from tests.pipeline.gold import recount
 from tests.pipeline.gold.test_recount import check_gaps, check_last_commits, complete
 from tests.pipeline.histories import GROUP_ID, all_rows, rows_of_table
 
-
 SEEDS = ((83, "delayed"), (104, "delayed"), (83, "transactional"), (72, "transactional"), (96, "transactional"))
 
 
