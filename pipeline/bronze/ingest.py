@@ -12,7 +12,6 @@ incomplete block is written again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +32,7 @@ from regroup.pipeline.bronze.store_progress import (
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.output_folder import check_format, exclusive_writer, removed_if_it_stays_empty
-from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA, STORE_EXCHANGE_SCHEMA, spark_ddl
+from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA
 from regroup.pipeline.source.stores import (
     OnError,
     SkippedStore,
@@ -44,8 +43,6 @@ from regroup.pipeline.source.stores import (
 )
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
 from regroup.storage.errors import StoreError
-
-EXCHANGES_DDL: Final = spark_ddl(STORE_EXCHANGE_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,25 +140,6 @@ def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:
     if (place / "snapshots").is_folder():
         snapshots = spark.read.schema(EVENTS_DDL).parquet((place / "snapshots").for_spark).select(*columns)
         events = events.unionByName(snapshots)
-    return with_paths(spark, place, events)
-
-
-def read_exchanges(spark: SparkSession, folder: LocationLike) -> DataFrame | None:
-    """The rows of all ingested exchanges with their store: `STORE_EXCHANGE_SCHEMA`. None if no store has recorded any.
-
-    A later row of an exchange replaces an earlier one with the same connection and number, and lacks what that has.
-    """
-    place = location_of(folder, spark)
-    check_format(place)
-    if not (place / "exchanges").files("blocks-*.parquet", below=True):
-        return None
-    rows = spark.read.schema(EXCHANGES_DDL).parquet((place / "exchanges").for_spark)
-    return with_paths(spark, place, rows.select(*STORE_EXCHANGE_SCHEMA.names))
-
-
-def with_paths(spark: SparkSession, folder: Location, rows: DataFrame) -> DataFrame:
-    """The rows with the path of their store in place of the name of its files in bronze."""
-    paths = spark.createDataFrame(list(store_paths(folder).items()), "store STRING, path STRING")
+    paths = spark.createDataFrame(list(store_paths(place).items()), "store STRING, path STRING")
     path = F.coalesce("path", "store").alias("store")  # a first ingest that was killed has left no path
-    others = [name for name in rows.columns if name != "store"]
-    return rows.join(F.broadcast(paths), "store", "left").select(path, *others)
+    return events.join(F.broadcast(paths), "store", "left").select(path, *columns[1:])

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from regroup.pipeline.bronze.ingest import read_bronze, read_exchanges
+from regroup.pipeline.bronze.ingest import read_bronze
 from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.folding import fold_groups
 from regroup.pipeline.gold.recorded.recorded_tables import write_recorded_tables
@@ -30,22 +30,19 @@ def build_tables(
     place = location_of(folder, spark)
     prepare_folder(place)
     fingerprint, version = events_fingerprint(place), new_version(place)
-    exchanges = None
     if events is None:
-        exchanges = read_exchanges(spark, place)
         events = read_bronze(spark, place) if (place / "bronze").is_folder() else read_events(spark, place)
     try:
         rows = run_with_progress(spark, "folding", partial(fold_groups, events, version), progress)
         for name in TABLE_SCHEMAS:
             if not rows.get(name):
                 write_empty_table(version, name)
-        if exchanges is not None:
-            write_recorded_tables(spark, exchanges, events, version, progress)
         read = ("transitions", "number_gaps", "fold_errors", "consumer_violations")
         violations = find_violations(*(spark.read.parquet((version / name).for_spark) for name in read))
         violations.coalesce(1).write.parquet((version / "violations").for_spark)
         for name in set(TABLE_SCHEMAS) - set(TABLES):
             (version / name).remove_folder()
+        write_recorded_tables(spark, place, version, progress)
         make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES))
     except BaseException:
         version.remove_folder()

@@ -74,7 +74,7 @@ def heartbeat_shares(heartbeats: DataFrame, cells: DataFrame) -> DataFrame:
     in_time = " ".join(f"WHEN {used} <= {share} THEN '{name}'" for share, name in SHARES.items())
     share = F.expr(
         f"CASE WHEN ended_by = 'removed' THEN '{AFTER_THE_END}' "
-        f"WHEN since_last_seen_ms IS NULL THEN NULL {in_time} ELSE '{NEARLY_ALL}' END"
+        f"WHEN {used} IS NULL THEN NULL {in_time} ELSE '{NEARLY_ALL}' END"
     ).alias("share")
     counted = heartbeats.join(cells, "store").select("cell", "protocol", share, "requests").where("share IS NOT NULL")
     return counted.groupBy("cell", "protocol", "share").agg(F.sum("requests").alias("requests")).orderBy("cell")

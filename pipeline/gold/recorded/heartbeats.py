@@ -121,7 +121,7 @@ def heartbeat_row(row: Row, sessions: MemberSessions) -> Row:
     found |= {"member_id": member_id or None, "instance_id": row["instance_id"], "protocol": PROTOCOLS[row["api"]]}
     session, end = sessions.members.get(member_id), sessions.ended.get(member_id)
     if row["turn"] == BEFORE_EVENTS and session is not None:
-        found["session_timeout_ms"] = session.timeout_ms
+        found["session_timeout_ms"] = session.timeout_ms or None
         if not session.is_held and session.last_seen_ms is not None and row["requests"] == 1:
             found["since_last_seen_ms"] = at_ms - session.last_seen_ms
     elif session is None and end is not None:

@@ -5,6 +5,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.bronze.ingested_exchanges import read_exchanges
 from regroup.pipeline.gold.recorded.exchange_facts import FACTS_SCHEMA, facts_of_batches
 from regroup.pipeline.gold.recorded.heartbeats import heartbeats
 from regroup.pipeline.gold.recorded.lag import lag_table
@@ -19,20 +21,18 @@ FACTS: Final = "exchange_facts"
 
 
 def write_recorded_tables(
-    spark: SparkSession,
-    exchanges: DataFrame,
-    events: DataFrame,
-    version: Location,
-    progress: JobProgress | None = None,
+    spark: SparkSession, folder: Location, version: Location, progress: JobProgress | None = None
 ) -> None:
-    """Write the tables of recorded exchanges to the folder of a version, which has the table `commits` already.
+    """Replace the empty tables of recorded exchanges in a version, which has the table `commits` already.
 
-    `exchanges` are the rows of `read_exchanges`, `events` those of all stores.
+    They stay empty if no ingested store has recorded exchanges.
     """
+    exchanges = read_exchanges(spark, folder)
+    if exchanges is None:
+        return
     place = version / FACTS
-    work = partial(write_facts, exchanges, place)
-    run_with_progress(spark, "decoding exchanges", work, progress)
-    facts = spark.read.schema(spark_ddl(FACTS_SCHEMA)).parquet(place.for_spark)
+    run_with_progress(spark, "decoding exchanges", partial(write_facts, exchanges, place), progress)
+    facts, events = spark.read.schema(spark_ddl(FACTS_SCHEMA)).parquet(place.for_spark), read_bronze(spark, folder)
     of_stores = events.join(facts.select("store").distinct(), "store", "left_semi")
     schema = TABLE_SCHEMAS["heartbeats"]
     frames = {

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from regroup.coordinator.serialization import group_as_json
 from regroup.coordinator.verification import GroupsVerifier
 from regroup.lab.checker.violations import MAX_VIOLATIONS
 from regroup.lab.search.seed_run import plant_bug
-from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.runner import events_table
 from regroup.pipeline.gold import build
@@ -24,7 +23,7 @@ from regroup.pipeline.gold.folding import fold_records
 from regroup.pipeline.gold.table_files import TableFiles, write_empty_table
 from regroup.pipeline.gold.versions import read_table
 from regroup.pipeline.gold.violations import SENTENCES, find_violations
-from regroup.pipeline.locations.location import Location, location_of
+from regroup.pipeline.locations.location import location_of
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
 from tests.lab.classic_plans import draw_classic_plan
@@ -84,37 +83,11 @@ def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug
     assert (found[: len(expected)] if len(violations) >= MAX_VIOLATIONS else found) == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seeds", [(2, 13), range(3, 10)], ids=["few", "many"])
-def test_a_history_that_cannot_be_folded_on_from_any_event_violates_nothing_else(
-    spark: SparkSession, tmp_path: Path, seeds: Iterable[int]
-) -> None:
-    """Invariants need not hold within a command, wherever the fold stops in one."""
-    folded = 0
-    target = location_of(tmp_path)
-    with TableFiles(target, "part.parquet") as files:
-        for seed in seeds:
-            records = [each for each in play(draw_plan(seed)).records if each.group is not None]
-            for place, damaged in enumerate(records):
-                stopped = [*records[:place], replace(damaged, payload=b'{"unknown":1}'), *records[place + 1 :]]
-                by_group = sorted(stopped, key=lambda each: (str(each.group), each.position))
-                fold_records(((f"{seed}-{place}", each) for each in by_group), {}, files)
-                folded += 1
-    rows = find_violations(*violation_tables(spark, target)).collect()
-    assert len(rows) == folded
-    assert all("The event cannot be folded" in row.sentence for row in rows)
-
-
 def fold_in_process(spark: SparkSession, records: Sequence[Record], folder: Path) -> list[DataFrame]:
     """The tables that violations are found in, of a run that is folded in this process."""
     target, of_groups = location_of(folder), [("run", each) for each in records if each.group is not None]
     with TableFiles(target, "part.parquet") as files:
         fold_records(sorted(of_groups, key=lambda each: (str(each[1].group), each[1].position)), {}, files)
-    return violation_tables(spark, target)
-
-
-def violation_tables(spark: SparkSession, target: Location) -> list[DataFrame]:
-    """The tables that violations are found in, of a fold in this process."""
     names = ("transitions", "number_gaps", "fold_errors", "consumer_violations")
     for name in names:
         write_empty_table(target, name)

@@ -72,6 +72,7 @@ def test_refused_requests_are_counted_by_api_and_error(spark: SparkSession) -> N
 def test_heartbeats_are_counted_by_the_share_of_the_session_timeout(spark: SparkSession) -> None:
     row = {"protocol": "classic", "session_timeout_ms": 9_000, "requests": 1}
     seen = [{**row, "since_last_seen_ms": since_ms} for since_ms in (3_000, 3_001, 8_100, 8_101, 9_500, None)]
+    seen.append({**row, "since_last_seen_ms": 1, "session_timeout_ms": None})
     late = [{"protocol": "classic", "ended_by": "removed", "requests": 2}, {"ended_by": "left", "requests": 1}]
     found = heartbeat_shares(table(spark, "heartbeats", [*seen, *late]), cells(spark)).collect()
     assert {row.share: row.requests for row in found} == {
