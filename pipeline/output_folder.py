@@ -2,6 +2,7 @@
 
 DIR/format                          version of everything below: FORMAT_VERSION
 DIR/bronze, snapshots, ingested     events of stores (pipeline/bronze/ingest.py)
+DIR/exchanges                       recorded exchanges of stores (pipeline/bronze/exchange_files.py)
 DIR/events, runs, campaign.json     events and results of a campaign (pipeline/campaign/runner.py)
 DIR/tables/version-000001           one version of the tables of either (pipeline/gold/build.py)
 DIR/tables/current.json             the name of the current version (pipeline/gold/versions.py)
@@ -23,8 +24,8 @@ from regroup.storage.sqlite.writer_lock import LockFile
 FORMAT_VERSION: Final = 2
 """Version of the columns and values below a folder. Version 1 had other names for them and no `DIR/format`."""
 
-EVENT_FOLDERS: Final = ("bronze", "snapshots", "events")
-"""Folders whose events become tables."""
+EVENT_FOLDERS: Final = ("bronze", "snapshots", "exchanges", "events")
+"""Folders whose events and exchanges become tables."""
 EMPTY_FOLDER_FILES: Final = {"format", "writer.lock"}
 """The names of everything in a folder before the first data are written."""
 DATA_FOLDERS: Final = (*EVENT_FOLDERS, "ingested", "runs", "tables")

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from regroup.classroom.reading import RecordingsBuilder
 from regroup.classroom.recorded.drafts import GROUP_API_KEYS
-from regroup.classroom.recorded.log_ends import LOG_API_KEYS
 from regroup.classroom.recorded.messages import ExchangeMessages, messages_of_row
 from regroup.classroom.timeline import GroupTimeline
 from regroup.server.net.request_recorder import ExchangeRow
+from regroup.server.recording.log_ends import LOG_API_KEYS
 from regroup.server.recording.observations import ViewObserved
 from regroup.server.recording.recorder import MAX_EXCHANGES
 

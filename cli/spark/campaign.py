@@ -1,15 +1,13 @@
 """The job of `regroup campaign`: runs a grid of simulations on Spark, or repeats one run of it in this process."""
 
-import asyncio
 import signal
 import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -24,9 +22,7 @@ from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, 
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import location_of
 from regroup.pipeline.output_folder import make_folder, removed_if_it_stays_empty
-from regroup.storage.records import Record
-from regroup.storage.sqlite.threaded import open_store
-from regroup.storage.store import append_history
+from regroup.storage.sqlite.inline import open_inline_store
 
 Result = TypeVar("Result")
 
@@ -87,18 +83,13 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) ->
 
 
 def repeat_run(campaign: Campaign, args: Namespace) -> int:
-    """Repeat one run of a campaign in this process, and write its events to the store that --store names."""
+    """Repeat one run of a campaign in this process, with its events and requests in the store that --store names."""
     if args.store and scheme_of(str(args.store)) != "file":
         raise InvalidCampaign(f"{args.store}: a store is a file on a disk; name a path")
     if args.store and args.store.exists():
         raise InvalidCampaign(f"{args.store}: the file exists; name a new file for the run")
-    outcome = runner.require_stable(play(campaign.plan(find_run(campaign, args.only))))
-    if args.store:
-        asyncio.run(_write_store(args.store, outcome.records))
+    store = partial(open_inline_store, args.store) if args.store else None
+    plan = campaign.plan(find_run(campaign, args.only))
+    outcome = runner.require_stable(play(plan, open_store=store, record=store is not None))
     print(outcome.verdict.counts, *outcome.verdict.violations, sep="\n")
     return 1 if outcome.failed else 0
-
-
-async def _write_store(path: Path, records: Sequence[Record]) -> None:
-    async with await open_store(path, durability="process") as store:
-        await append_history(store, records)

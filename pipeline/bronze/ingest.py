@@ -1,7 +1,8 @@
-"""Ingest: copies the events of many stores to Parquet, unchanged, each event once.
+"""Ingest: copies the events of many stores to Parquet, unchanged, each event once, and their recorded exchanges.
 
     DIR/bronze/store=NAME/block-000000.parquet     positions 1 to 500,000
     DIR/snapshots/store=NAME/snapshots.parquet     of a trimmed store: the snapshots that replace the trimmed events
+    DIR/exchanges/store=NAME/blocks-000000.parquet the rows of recorded exchanges, of the store's blocks 1 to 1,000
     DIR/ingested/NAME.json                         the store's manifest: the position up to which it was ingested
 
 A block always holds the same positions and is renamed when it is complete. So a block that is written twice is the same
@@ -17,10 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from regroup.pipeline.bronze.blocks import BlockCopy, write_block
+from regroup.pipeline.bronze.exchange_files import ExchangeCopy, plan_exchanges, write_exchanges
 from regroup.pipeline.bronze.remote_stores import StoreCopy, copy_remote_stores, find_remote_stores
 from regroup.pipeline.bronze.store_progress import (
     StoreManifest,
     copied_position,
+    exchanges_folder,
     manifest_file,
     manifest_of,
     plan_copy,
@@ -65,12 +68,16 @@ def ingest(
     store in an object store is one task, which first copies the whole store to its own disk.
     """
     target = location_of(folder, spark)
-    with removed_if_it_stays_empty(target), exclusive_writer(target, "bronze", "snapshots"):
+    with removed_if_it_stays_empty(target), exclusive_writer(target, "bronze", "snapshots", "exchanges"):
         remote = find_remote_stores(spark, patterns)
         on_disks = ",".join(each for each in split_patterns(patterns) if scheme_of(each) == "file")
         copied, skipped = examine_stores(on_disks, target, on_error) if on_disks or not remote else ({}, [])
         blocks = [block for store, through in copied.items() for block in plan_copy(store, through, target)]
+        exchanges = [
+            each for store in copied for each in plan_exchanges(store, exchanges_folder(target, store.address))
+        ]
         copy_blocks(spark, blocks, progress)
+        copy_exchanges(spark, exchanges, progress)
         copies = copy_remote_stores(spark, remote, target, on_error, progress)
         remote_copies = [each for each in copies if isinstance(each, StoreCopy)]
         manifests = [*(manifest_of(store, target) for store in copied), *(each.manifest for each in remote_copies)]
@@ -113,6 +120,12 @@ def copy_blocks(spark: SparkSession, blocks: Sequence[BlockCopy], progress: JobP
     if blocks:
         tasks = spark.sparkContext.parallelize(blocks, len(blocks))
         run_with_progress(spark, "ingesting", lambda: tasks.foreach(write_block), progress)
+
+
+def copy_exchanges(spark: SparkSession, files: Sequence[ExchangeCopy], progress: JobProgress | None) -> None:
+    if files:
+        tasks = spark.sparkContext.parallelize(files, len(files))
+        run_with_progress(spark, "ingesting exchanges", lambda: tasks.foreach(write_exchanges), progress)
 
 
 def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:

@@ -8,7 +8,14 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.bronze.blocks import write_block
-from regroup.pipeline.bronze.store_progress import StoreManifest, copied_position, manifest_of, plan_copy
+from regroup.pipeline.bronze.exchange_files import plan_exchanges, write_exchanges
+from regroup.pipeline.bronze.store_progress import (
+    StoreManifest,
+    copied_position,
+    exchanges_folder,
+    manifest_of,
+    plan_copy,
+)
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import Location, location_of
 from regroup.pipeline.source.stores import OnError, SkippedStore, inspect_store, split_patterns
@@ -71,6 +78,8 @@ def copy_remote_store(store: Location, folder: Location, on_error: OnError) -> S
             through = copied_position(extent, folder)
             for block in plan_copy(extent, through, folder):
                 write_block(block)
+            for each in plan_exchanges(extent, exchanges_folder(folder, extent.address)):
+                write_exchanges(each)
             return StoreCopy(extent.last_position - through, manifest_of(extent, folder))
     except StoreError as error:
         if on_error == "fail":

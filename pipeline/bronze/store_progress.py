@@ -116,6 +116,10 @@ def blocks_folder(folder: Location, address: str) -> Location:
     return folder / "bronze" / f"store={store_name(address)}"
 
 
+def exchanges_folder(folder: Location, address: str) -> Location:
+    return folder / "exchanges" / f"store={store_name(address)}"
+
+
 def store_paths(folder: LocationLike) -> dict[str, str]:
     """The path of each ingested store, by the name of its files in bronze."""
     files = (location_of(folder) / "ingested").files("*.json")

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from regroup.pipeline.bronze.ingest import read_bronze
 from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.folding import fold_groups
+from regroup.pipeline.gold.recorded.recorded_tables import write_recorded_tables
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, write_empty_table
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.gold.versions import TablesVersion, make_current, new_version
@@ -41,6 +42,7 @@ def build_tables(
         violations.coalesce(1).write.parquet((version / "violations").for_spark)
         for name in set(TABLE_SCHEMAS) - set(TABLES):
             (version / name).remove_folder()
+        write_recorded_tables(spark, place, version, progress)
         make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES))
     except BaseException:
         version.remove_folder()

@@ -57,10 +57,8 @@ class GoldTable:
 
 def parse_fields(text: str) -> tuple[TableField, ...]:
     """One field from each line: name, type and meaning. A meaning can continue on a line that is indented further."""
-    lines = re.sub(r"\n +", " ", dedent(text).strip()).split("\n")
-    return tuple(
-        TableField(name, kind, "".join(meaning)) for name, kind, *meaning in (line.split(None, 2) for line in lines)
-    )
+    lines = [line.split(None, 2) for line in re.sub(r"\n +", " ", dedent(text).strip()).split("\n")]
+    return tuple(TableField(name, kind, "".join(meaning)) for name, kind, *meaning in lines)
 
 
 KEY_FIELDS: Final = parse_fields(
@@ -275,6 +273,61 @@ TABLES: Final[dict[str, GoldTable]] = {
             previous_offset    long  the offset committed before; null for the first
             reprocessed        long  records by which the offset went back, which will be processed again
             kind               text  immediate, delayed (the emulated Kafka log committed it later) or transactional
+            """
+        ),
+    ),
+    "lag": GoldTable(
+        "one commit for a partition, or one observed change of the end of its log, once both are known",
+        parse_fields(
+            """
+            topic             text
+            partition         int
+            at_ms             long  epoch ms
+            changed           text  commit or log-end
+            committed_offset  long  the group's committed offset from then on
+            log_end_offset    long  the offset that the log's next record would get, as the last response before said
+            lag               long  the difference: records, and markers of transactions, that the group has yet to read
+            """
+        ),
+    ),
+    "refused_requests": GoldTable(
+        "one error code in the response to one recorded request; `group` is null if the request names no group",
+        parse_fields(
+            """
+            at_ms           long  epoch ms, the request came
+            answered_ms     long  epoch ms, its response was sent
+            connection      text  broker, connection and epoch of the process, such as `0-3@7`
+            correlation_id  int
+            client_id       text
+            api             text  Kafka's name, such as JoinGroup
+            member_id       text  in the request or the response; null if there is none, or several
+            instance_id     text  in the request; else null
+            generation_id   int   in the request, or the member epoch; else null
+            error           text  Kafka's name of the error code
+            error_message   text  what the response says beside the code; else null
+            parts           int   how many times the response has the code: once for each partition, member or group
+            requests        long  1, or the number of equal heartbeats that got this response one after the other
+            fault           text  what a fault rule did to the request; else null
+            """
+        ),
+    ),
+    "heartbeats": GoldTable(
+        "one recorded heartbeat of a member, or several that came within half a second",
+        parse_fields(
+            """
+            at_ms               long  epoch ms, it came; the last one of several
+            member_id           text
+            instance_id         text  of a static member; else null
+            client_id           text
+            protocol            text  classic (Heartbeat) or consumer (ConsumerGroupHeartbeat)
+            generation_id       int   in the request, or the member epoch
+            error               text  Kafka's name of the error code, NONE without an error; null without a response
+            requests            long  how many heartbeats the row stands for
+            fault               text  what a fault rule did to it; else null
+            session_timeout_ms  long  ms, the session timeout that ran for the member; null if it was refused
+            since_last_seen_ms  long  ms since that timeout had started; null if that is not known, or it did not run
+            ended_by            text  left, removed or replaced, if the member had ended before; else null
+            after_end_ms        long  ms since then: how much too late it came
             """
         ),
     ),

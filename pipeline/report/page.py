@@ -12,8 +12,9 @@ from pyspark.sql import Row, SparkSession
 from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.campaign.runner import campaign_file, replay_command, stored_campaign
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
+from regroup.pipeline.report.request_sections import MEMBER_SECTIONS, RECORDED_SECTIONS
 from regroup.pipeline.report.run_statistics import RunStatistics
-from regroup.pipeline.report.sections import ReportRows, cell_label, render_sections
+from regroup.pipeline.report.sections import SECTIONS, ReportRows, cell_label, render_sections
 from regroup.pipeline.report.summary import conclusion_html, differences_html, limits_html, ordered_cells, setup_html
 
 STYLESHEET: Final = Path(__file__).with_name("report.css")
@@ -65,7 +66,8 @@ def render_page(
     if campaign:
         differences = differences_html(rows["paired_differences"])
         result = conclusion_html(campaign, rows["time_without_owner"]) + differences + setup_html(campaign)
-    rendered = render_sections(rows, is_campaign=is_campaign, cells=cells)
+    chosen = (*SECTIONS, *MEMBER_SECTIONS, *(() if is_campaign else RECORDED_SECTIONS))
+    rendered = render_sections(rows, is_campaign=is_campaign, cells=cells, sections=chosen)
     sections = [section_html(*section) for section in rendered]
     failed = failed_runs_html(rows["failed_runs"], folder)
     worst = worst_runs_html(rows["worst_runs"], folder, is_campaign)

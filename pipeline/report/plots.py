@@ -117,10 +117,12 @@ def box_plot(rows: Mapping[str, Percentiles], unit: str, title: str) -> str:
     return svg(layout.height, "".join(drawn), title)
 
 
-def stacked_bars(rows: Mapping[str, Mapping[str, float]], parts: Sequence[str], unit: str, title: str) -> str:
+def stacked_bars(
+    rows: Mapping[str, Mapping[str, float]], parts: Sequence[str], unit: str, title: str, *, decimals: int = 1
+) -> str:
     """One bar for each row, made of its parts in the given order, and a legend."""
     totals = {name: sum(row.values()) for name, row in rows.items()}
-    layout = bar_layout(totals, [f"{total:,.1f}" for total in totals.values()])
+    layout = bar_layout(totals, [f"{total:,.{decimals}f}" for total in totals.values()])
     drawn = [bar_axis(layout, unit)]
     for name, label, middle in layout.lines:
         drawn.append(label)
@@ -130,11 +132,11 @@ def stacked_bars(rows: Mapping[str, Mapping[str, float]], parts: Sequence[str], 
             width = value * layout.pixels
             drawn.append(
                 f'<rect x="{start:.1f}" y="{middle - 8:.1f}" width="{width:.1f}" height="16" class="{css_class(part)}">'
-                f"<title>{escape(f'{name}: {part_label(part)} {value:,.1f} {unit}')}</title></rect>"
+                f"<title>{escape(f'{name}: {part_label(part)} {value:,.{decimals}f} {unit}')}</title></rect>"
             )
             start += width
         end = layout.left + totals[name] * layout.pixels
-        drawn.append(text(end + 6, middle + 4, f"{totals[name]:,.1f}", css="soft"))
+        drawn.append(text(end + 6, middle + 4, f"{totals[name]:,.{decimals}f}", css="soft"))
     widest = {part: max((row.get(part, 0.0) for row in rows.values()), default=0.0) for part in parts}
     legend = "".join(
         f'<span><i class="{css_class(part)}"></i>{escape(part_label(part))}</span>'

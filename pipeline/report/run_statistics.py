@@ -9,6 +9,7 @@ from regroup.pipeline.campaign.runner import read_runs, stored_campaign
 from regroup.pipeline.gold.versions import current_version, read_table
 from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.report.paired_differences import measured, paired_differences
+from regroup.pipeline.report.request_statistics import heartbeat_shares, lags_at, last_joiners, refused_requests
 
 PERCENTILES: Final = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 TIME_STEPS: Final = 120
@@ -46,6 +47,7 @@ class RunStatistics:
             "failure_detection": self.failure_detection(),
             "reprocessed_records": self.reprocessed_records(),
             "gaps_over_time": self.gaps_over_time(),
+            **self.of_requests(),
             "worst_runs": self.worst_runs(),
             "failed_runs": self.failed_runs(),
             "paired_differences": self.paired_differences(),
@@ -140,10 +142,23 @@ class RunStatistics:
         """Distribution of the number of partitions without an owner, over the runs that have not ended at that time."""
         times = self._times()
         gaps = self._table("gaps").where("reason <> 'empty'").select("store", "from_ms", "to_ms")
-        lasts = (times.store == gaps.store) & times.at_ms.between(gaps.from_ms, F.coalesce(gaps.to_ms, F.lit(2**62)))
+        # Where one gap of a partition ends, its next one may begin: that moment belongs to the next one.
+        has_begun, ends_later = times.at_ms >= gaps.from_ms, F.coalesce(times.at_ms < gaps.to_ms, F.lit(True))
+        lasts = (times.store == gaps.store) & has_begun & ends_later
         counted = times.join(gaps, lasts, "left").groupBy(times.cell, times.store, times.at_s)
         partitions = counted.agg(F.count("from_ms").alias("partitions"))
         return distribution(partitions.groupBy("cell", "at_s"), "partitions").orderBy("cell", "at_s")
+
+    def of_requests(self) -> dict[str, DataFrame]:
+        """The statistics of members and their requests, which are those of `request_statistics`."""
+        lags = lags_at(self._times(), self._table("lag"))
+        of_members = last_joiners(self._table("generation_members"), self._table("member_lifetimes"), self._cells)
+        return {
+            "last_joiners": of_members,
+            "refused_requests": refused_requests(self._table("refused_requests"), self._cells),
+            "heartbeat_shares": heartbeat_shares(self._table("heartbeats"), self._cells),
+            "lag_over_time": distribution(lags.groupBy("cell", "at_s"), "lag").orderBy("cell", "at_s"),
+        }
 
     def worst_runs(self) -> DataFrame:
         """The runs with the most partition-seconds without an owner."""

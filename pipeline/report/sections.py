@@ -88,7 +88,7 @@ def draw_movements(rows: Sequence[Row], title: str) -> str:
     return stacked_bars(found, MOVEMENTS, "partitions", title)
 
 
-def draw_fan_charts(rows: Sequence[Row], title: str) -> str:
+def draw_fan_charts(unit: str, rows: Sequence[Row], title: str) -> str:
     """One fan chart for each cell, all on the same scale."""
     by_cell: dict[str, list[tuple[float, Percentiles]]] = {}
     for row in rows:
@@ -97,7 +97,7 @@ def draw_fan_charts(rows: Sequence[Row], title: str) -> str:
     drawn = []
     for cell in list(by_cell)[:MAX_FAN_CHARTS]:
         label = cell_label(cell)
-        chart = fan_chart(by_cell[cell], scale, "partitions", "seconds", f"{title}: {label}")
+        chart = fan_chart(by_cell[cell], scale, unit, "seconds", f"{title}: {label}")
         drawn.append(f"<h3>{escape(label)}</h3>{chart}")
     left_out = len(by_cell) - MAX_FAN_CHARTS
     if left_out > 0:
@@ -193,7 +193,7 @@ SECTIONS: Final = (
         "Gaps over time",
         "Partitions without an owner, over the runs that have not ended at that time. The line is the median; the "
         "inner band holds half of the runs, the outer band 90 %.",
-        draw_fan_charts,
+        partial(draw_fan_charts, "partitions"),
     ),
 )
 
@@ -216,10 +216,10 @@ def with_missing_cells(
 
 
 def render_sections(
-    rows: ReportRows, *, is_campaign: bool, cells: Sequence[str] = ()
+    rows: ReportRows, *, is_campaign: bool, cells: Sequence[str] = (), sections: Sequence[ReportSection] = SECTIONS
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the heading, the words and the plot of each section. `cells` is the order of a campaign's cells."""
-    for section in SECTIONS:
+    for section in sections:
         words = section.words if is_campaign else section.words_of_stores or section.words
         if found := rows[section.key]:
             ordered = list(with_missing_cells(found, cells, section.columns_without_rows))

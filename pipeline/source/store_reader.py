@@ -1,4 +1,7 @@
-"""Reads a store's events as Arrow batches, through ADBC if it is installed and through sqlite3 otherwise."""
+"""Reads a store's events as Arrow batches, and its blocks of recorded exchanges.
+
+It uses ADBC if that is installed, and sqlite3 otherwise.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,17 @@ POSITIONS_PER_QUERY: Final = 65_536
 SELECT_EVENTS: Final = "SELECT {} FROM events WHERE position > ? AND position <= ?".format(
     ", ".join(f"[{name}]" for name in EVENT_SCHEMA.names)
 )
+
+BLOCKS_PER_QUERY: Final = 64
+"""How many blocks of recorded exchanges one query reads; together they have at most some ten megabytes."""
+
+HAS_EXCHANGES: Final = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'exchanges'"
+EXCHANGE_BOUNDS: Final = "SELECT ifnull(min(number), 0), ifnull(max(number), 0) FROM exchanges"
+SELECT_EXCHANGES: Final = (
+    "SELECT number, CAST(payload AS BLOB) FROM exchanges WHERE number > ? AND number <= ? "
+    f"ORDER BY number LIMIT {BLOCKS_PER_QUERY}"
+)
+BLOCK_SCHEMA: Final = pa.schema([("number", pa.int64()), ("payload", pa.binary())])
 
 
 class Sqlite3Connection:
@@ -144,6 +158,25 @@ class StoreReader(AbstractContextManager["StoreReader"]):
             if start < trimmed:
                 raise PositionTrimmed(start, trimmed)
             yield from table.combine_chunks().to_batches()
+
+    def exchange_bounds(self) -> tuple[int, int]:
+        """The numbers of the first and of the last block of recorded exchanges; zeros if nothing was recorded."""
+        [has_table] = self._query(HAS_EXCHANGES, (), pa.schema([("count", pa.int64())])).column(0).to_pylist()
+        if not has_table:
+            return 0, 0
+        bounds = pa.schema([("first", pa.int64()), ("last", pa.int64())])
+        [found] = self._query(EXCHANGE_BOUNDS, (), bounds).to_pylist()
+        return found["first"], found["last"]
+
+    def exchange_blocks(self, after: int, through: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the blocks with after < number <= through that the store still has: number and compressed payload."""
+        while after < through:
+            rows = self._query(SELECT_EXCHANGES, (after, through), BLOCK_SCHEMA).to_pylist()
+            for row in rows:
+                after = row["number"]
+                yield after, row["payload"] or b""
+            if not rows:
+                return
 
     def close(self) -> None:
         connection, self._connection = self._connection, None

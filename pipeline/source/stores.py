@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from regroup.pipeline.locations.file_systems import local_path, scheme_of
+from regroup.pipeline.source.recorded_rows import recorded_rows
 from regroup.pipeline.source.store_reader import StoreReader
 from regroup.storage.errors import NotAStore, StoreDamaged, StoreError
 from regroup.storage.sqlite.files import SHARED_MEMORY_BYTES, file_size_bytes, sibling_file, store_exists
@@ -67,7 +68,9 @@ def split_patterns(patterns: str) -> list[str]:
 
 
 def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
-    """Find out which positions a store has. With `read_all`, every page and every event is read before.
+    """Find out which positions a store has.
+
+    With `read_all`, every page, every event and every recorded exchange is read before.
 
     Raises a StoreError.
     """
@@ -79,6 +82,8 @@ def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
         trimmed, last = reader.bounds()
         if read_all:
             check_complete(path, trimmed, last, sum(batch.num_rows for batch in reader.events(trimmed, last)))
+            for _ in recorded_rows(reader, path, 0, reader.exchange_bounds()[1]):
+                pass  # a damaged block raises an error
     return StoreExtent(str(path), trimmed, last, socket.gethostname(), str(path))
 
 

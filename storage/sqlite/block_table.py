@@ -93,17 +93,26 @@ class BlockTable:
         return None
 
     def _decompressed(self, block: ExchangeBlock) -> bytes:
-        decompressor = zlib.decompressobj()
         try:
-            payload = decompressor.decompress(block.payload, _MAX_PAYLOAD_BYTES)
-        except zlib.error as error:
-            raise self._damaged(block, str(error)) from error
-        if not decompressor.eof:
-            raise self._damaged(block, "it is incomplete, or too long")
-        return payload
+            return decompress_payload(block.payload)
+        except ValueError as error:
+            raise damaged_block(self._path, block.number, self._what, str(error)) from error
 
-    def _damaged(self, block: ExchangeBlock, what: str) -> StoreDamaged:
-        return StoreDamaged(
-            f"{self._path} is damaged: block {block.number} of its {self._what} ({what}). "
-            "The events beside them can still be read."
-        )
+
+def decompress_payload(payload: bytes) -> bytes:
+    """The payload of a block as it was before `compress_payload`. Raises ValueError for damaged bytes."""
+    decompressor = zlib.decompressobj()
+    try:
+        decompressed = decompressor.decompress(payload, _MAX_PAYLOAD_BYTES)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not decompressor.eof:
+        raise ValueError("it is incomplete, or too long")
+    return decompressed
+
+
+def damaged_block(path: Path, number: int, kind: str, what: str) -> StoreDamaged:
+    """The error for a block that cannot be read; `kind` names what it holds, `what` says what is wrong with it."""
+    return StoreDamaged(
+        f"{path} is damaged: block {number} of its {kind} ({what}). The events beside them can still be read."
+    )

@@ -249,6 +249,9 @@ def test_one_run_of_a_campaign_is_replayed_into_a_store(tmp_path: Path, capsys: 
     assert regroup(*again) == 0
     assert "removals 1" in capsys.readouterr().out
     assert regroup("verify", store) == 0
+    capsys.readouterr()
+    assert regroup("exchanges", store, "--api", "Heartbeat") == 0
+    assert "Heartbeat" in capsys.readouterr().out
     assert regroup(*again) == 2
     assert f"{store}: the file exists; name a new file" in capsys.readouterr().err
 

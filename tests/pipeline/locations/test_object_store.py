@@ -20,6 +20,7 @@ import pytest
 from pyarrow import fs
 
 from tests.clients.emulator import eventually
+from tests.pipeline.gold.recorded.recorded_stores import events_of_store, run_seed
 from tests.pipeline.histories import crash_history, trim_store, write_store
 
 JARS = Path(os.environ.get("REGROUP_HADOOP_AWS_JARS") or Path.home() / ".cache" / "regroup" / "hadoop-aws")
@@ -43,7 +44,8 @@ from regroup.pipeline.spark.session import spark_session
 settings, commands = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 with spark_session("local[1]", settings=settings) as spark:
     codes = [main(words) for words in commands]
-    tables = {name: read_table(spark, "s3a://bucket/out", name).count() for name in ("groups", "ownership")}
+    names = ("groups", "ownership", "heartbeats")
+    tables = {name: read_table(spark, "s3a://bucket/out", name).count() for name in names}
 print(json.dumps([codes, tables]))
 """
 
@@ -88,7 +90,7 @@ def bucket_of(port: int) -> fs.S3FileSystem:
 
 
 def run_commands(port: int, folder: Path, *commands: list[str]) -> tuple[list[int], dict[str, int], str]:
-    """Run commands in another process: their exit codes, the rows of two tables, and what they printed."""
+    """Run commands in another process: their exit codes, the rows of some tables, and what they printed."""
     settings = {
         "spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}",
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
@@ -113,7 +115,9 @@ def test_every_command_reads_and_writes_an_object_store(port: int, tmp_path: Pat
     for name in ("whole", "trimmed", "open"):
         write_store(tmp_path / f"{name}.db", records)
     trim_store(tmp_path / "trimmed.db", before=30)
-    for name in ("whole.db", "trimmed.db", "open.db"):
+    run_seed(5, tmp_path / "recorded.db")
+    recorded = len(events_of_store(tmp_path / "recorded.db"))
+    for name in ("whole.db", "trimmed.db", "open.db", "recorded.db"):
         upload(bucket, tmp_path / name, f"bucket/runs/{name}")
     (tmp_path / "open.db-wal").write_bytes(b"not empty")
     upload(bucket, tmp_path / "open.db-wal", "bucket/runs/open.db-wal")
@@ -129,12 +133,13 @@ def test_every_command_reads_and_writes_an_object_store(port: int, tmp_path: Pat
         ["report", "s3a://bucket/out"],
     )
     assert codes == [1, 0, 0, 0, 0, 0, 0], printed
-    assert f"2 stores, {2 * len(records) - 29} new events, 1 skipped" in printed
+    assert f"3 stores, {2 * len(records) - 29 + recorded} new events, 1 skipped" in printed
     assert "skipped: s3a://bucket/runs/open.db-wal exists: the store was copied before" in printed
     assert "1 store, 0 new events, 0 skipped" in printed
     assert "1 older version removed" in printed
-    assert tables["groups"] == 2
+    assert tables["groups"] == 3
     assert tables["ownership"] > 0
+    assert tables["heartbeats"] > 100
     files = {each.path for each in bucket.get_file_info(fs.FileSelector("bucket/out", recursive=True))}
     assert {"bucket/out/format", "bucket/out/tables/current.json", "bucket/out/report.html"} <= files
     assert not list(work.iterdir())

@@ -18,6 +18,14 @@ from regroup.pipeline.report.plots import (
     fan_scale,
     stacked_bars,
 )
+from regroup.pipeline.report.request_sections import (
+    HEARTBEAT_KINDS,
+    MEMBER_SECTIONS,
+    RECORDED_SECTIONS,
+    REQUEST_KINDS,
+    WAITED_FOR,
+)
+from regroup.pipeline.report.request_statistics import NEARLY_ALL
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
 from regroup.pipeline.report.summary import conclusion_html, ordered_cells, setup_html
@@ -75,7 +83,7 @@ def test_every_part_has_a_colour_in_the_light_and_the_dark_scheme() -> None:
     style = STYLESHEET.read_text(encoding="utf-8")
     light, dark = (set(re.findall(r"(--\w+): #", part)) for part in style.split("@media (prefers-color-scheme: dark)"))
     assert light == dark
-    for part in (*GAP_REASONS, *MOVEMENTS):
+    for part in (*GAP_REASONS, *MOVEMENTS, *WAITED_FOR, *REQUEST_KINDS, *HEARTBEAT_KINDS):
         [colour] = re.findall(rf"\.{css_class(part)} {{ --tone: var\((--\w+)\) }}", style)
         assert colour in light
 
@@ -104,7 +112,8 @@ def test_the_label_of_a_cell_has_words_for_its_options(cell: str, label: str) ->
     assert cell_label(cell) == label
 
 
-EMPTY: dict[str, list[Row]] = {each.key: [] for each in SECTIONS} | {
+ALL_SECTIONS = (*SECTIONS, *MEMBER_SECTIONS, *RECORDED_SECTIONS)
+EMPTY: dict[str, list[Row]] = {each.key: [] for each in ALL_SECTIONS} | {
     "worst_runs": [],
     "failed_runs": [],
     "paired_differences": [],
@@ -215,3 +224,46 @@ def test_cells_with_equal_medians_are_not_ranked() -> None:
     conclusion = conclusion_html(campaign, [box(cell, 47.0) for cell in ("static=True", "static=False")])
     assert "without an owner for 47 partition-seconds" in conclusion
     assert "least with" not in conclusion
+
+
+def last_joiner(cell: str, member: str, times_last: int, alone_s: float) -> Row:
+    row = {"cell": cell, "member": member, "times_last": times_last, "alone_s": alone_s, "with_others_s": 0.5}
+    return Row(**row, generations=10)
+
+
+@pytest.mark.parametrize("is_campaign", [True, False])
+def test_the_page_shows_who_joined_last_and_how_long_others_waited(tmp_path: Path, is_campaign: bool) -> None:
+    joiners = [last_joiner("", "anna", 3, 2.5), last_joiner("", "ben", 7, 4.0)]
+    page = render_page("?", tmp_path, EMPTY | {"last_joiners": joiners}, is_campaign=is_campaign)
+    assert "<h2>Who joined last</h2>" in page
+    labels = re.findall(r"all runs: \w+, last \d+ of 10 times</text>", page)
+    assert labels == ["all runs: ben, last 7 of 10 times</text>", "all runs: anna, last 3 of 10 times</text>"]
+    assert "ben, last 7 of 10 times: alone 4.0 seconds" in page
+
+
+def test_of_a_campaign_the_three_members_of_each_cell_are_shown_that_cost_most() -> None:
+    joiners = [last_joiner(f"restart_ms={each}", f"m{n}", n, 1.0) for each in (1, 2) for n in range(1, 6)]
+    [section] = MEMBER_SECTIONS
+    assert re.findall(r"(m\d), last \d of 10 times</text>", section.draw(joiners, "?")) == ["m5", "m4", "m3"] * 2
+    assert "… and 4 more" in section.draw(joiners, "?")
+
+
+def test_the_page_of_stores_shows_requests_and_lag_and_that_of_a_campaign_does_not(tmp_path: Path) -> None:
+    found = EMPTY | {
+        "refused_requests": [
+            Row(cell="all stores", api="Heartbeat", error="UNKNOWN_MEMBER_ID", kind="fenced", requests=3)
+        ],
+        "heartbeat_shares": [Row(cell="all stores", protocol="classic", share=NEARLY_ALL, requests=1_200)],
+        "lag_over_time": [box("all stores", 5.0, at_s=float(second)) for second in (0, 10)],
+    }
+    page = render_page("?", tmp_path, found, is_campaign=False)
+    assert "Heartbeat: UNKNOWN_MEMBER_ID: fenced 3 requests" in page
+    assert "classic: more than 90 %: just in time 1,200 heartbeats" in page
+    assert "Lag over time: all stores" in page
+    of_campaign = render_page("?", tmp_path, found, is_campaign=True)
+    assert not any(each in of_campaign for each in ("Refused requests", "Heartbeats and session", "Lag over time"))
+
+
+def test_a_report_of_stores_without_recorded_requests_says_so(tmp_path: Path) -> None:
+    page = render_page("?", tmp_path, EMPTY, is_campaign=False)
+    assert "No store has recorded a heartbeat." in page

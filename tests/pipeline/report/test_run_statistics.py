@@ -1,5 +1,6 @@
 """The statistics of a report, from tables that are small enough to be counted by hand."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -98,6 +99,14 @@ def test_gaps_over_time_count_each_run_up_to_its_end(spark: SparkSession, folder
     counted = {row.at_s: row for row in RunStatistics(spark, folder).gaps_over_time().collect()}
     assert [counted[at].value_count for at in (10.0, 10.5, 20.0)] == [2, 1, 1]
     assert counted[17.0].p50 == 1
+
+
+@pytest.mark.slow
+def test_a_partition_counts_once_where_one_of_its_gaps_follows_another(spark: SparkSession, folder: Path) -> None:
+    shutil.rmtree(folder / "tables" / VERSION.name / "gaps")
+    write_rows(folder, "gaps", [gap("long", 0, 12_000, 15_000, "join"), gap("long", 0, 15_000, 20_000, "sync")])
+    counted = {row.at_s: row for row in RunStatistics(spark, folder).gaps_over_time().collect()}
+    assert [counted[at].p95 for at in (14.0, 15.0, 16.0)] == [1, 1, 1]
 
 
 @pytest.mark.slow

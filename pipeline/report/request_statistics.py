@@ -1,0 +1,100 @@
+"""Statistics of members and their requests: who joined last, refused requests, late heartbeats, lag over time.
+
+All but the first need recorded exchanges, so they have no rows for campaigns.
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+FENCED: Final = (
+    *("FENCED_INSTANCE_ID", "FENCED_MEMBER_EPOCH", "STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"),
+    *("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"),
+)
+"""Errors for a member or a producer whose place another one has, or whose generation is over."""
+STEPS: Final = ("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED")
+"""Errors with which the protocol goes on as it should."""
+
+SHARES: Final = {1 / 3: "up to a third", 1 / 2: "up to half", 2 / 3: "up to two thirds", 0.9: "up to 90 %"}
+"""The parts of a session timeout at whose ends heartbeats are counted, with their names."""
+NEARLY_ALL: Final = "more than 90 %"
+AFTER_THE_END: Final = "after the removal"
+
+
+def last_joiners(generation_members: DataFrame, lifetimes: DataFrame, cells: DataFrame) -> DataFrame:
+    """Who was last to join how many generations, and the mean seconds by which others waited for it.
+
+    `alone_s` is the time since the last but one had joined, `with_others_s` the time before that, since the first one
+    had. Generations of one member are left out, and the first generation of each group. A member is named by its
+    instance id, or else by its client id.
+    """
+    clients = lifetimes.groupBy("store", "group", "member_id").agg(F.max("client_id").alias("client_id"))
+    name = F.coalesce("instance_id", "client_id", "member_id").alias("member")
+    joined = (
+        # A new process of a static member that took over without a rebalance joined no generation.
+        generation_members.where("joined_ms <= started_ms")
+        .join(clients, ["store", "group", "member_id"], "left")
+        .select("store", "group", "position", "joined_ms", name)
+    )
+    times = F.sort_array(F.collect_list("joined_ms"))
+    generations = (
+        joined.groupBy("store", "group", "position")
+        .agg(times.alias("times"), F.max(F.struct("joined_ms", "member")).alias("last"))
+        .withColumn("first", F.min("position").over(Window.partitionBy("store", "group")))
+        .where("position > first AND size(times) > 1")
+        .join(cells, "store")
+        .select(
+            "cell",
+            "last.member",
+            F.expr("(times[size(times) - 1] - times[size(times) - 2]) / 1000").alias("alone_s"),
+            F.expr("(times[size(times) - 2] - times[0]) / 1000").alias("with_others_s"),
+        )
+    )
+    by_member = generations.groupBy("cell", "member").agg(
+        F.count("*").alias("times_last"),
+        F.avg("alone_s").alias("alone_s"),
+        F.avg("with_others_s").alias("with_others_s"),
+    )
+    total = F.sum("times_last").over(Window.partitionBy("cell")).alias("generations")
+    return by_member.select("*", total).orderBy("cell", F.desc(F.expr("times_last * alone_s")), "member")
+
+
+def refused_requests(refused: DataFrame, cells: DataFrame) -> DataFrame:
+    """How many requests were refused, by API and error."""
+    kind = F.when(F.col("error").isin(*FENCED), "fenced").when(F.col("error").isin(*STEPS), "step").otherwise("refused")
+    counted = refused.join(cells, "store").groupBy("cell", "api", "error", kind.alias("kind"))
+    return counted.agg(F.sum("requests").alias("requests")).orderBy("cell", F.desc("requests"), "api", "error")
+
+
+def heartbeat_shares(heartbeats: DataFrame, cells: DataFrame) -> DataFrame:
+    """How many heartbeats came after which part of the session timeout was over, and how many after the removal."""
+    used = "since_last_seen_ms / session_timeout_ms"
+    in_time = " ".join(f"WHEN {used} <= {share} THEN '{name}'" for share, name in SHARES.items())
+    share = F.expr(
+        f"CASE WHEN ended_by = 'removed' THEN '{AFTER_THE_END}' "
+        f"WHEN {used} IS NULL THEN NULL {in_time} ELSE '{NEARLY_ALL}' END"
+    ).alias("share")
+    counted = heartbeats.join(cells, "store").select("cell", "protocol", share, "requests").where("share IS NOT NULL")
+    return counted.groupBy("cell", "protocol", "share").agg(F.sum("requests").alias("requests")).orderBy("cell")
+
+
+def lag_periods(lag: DataFrame) -> DataFrame:
+    """The lag of each partition from each of its changes to the next one: `from_ms`, and `until_ms` or null."""
+    in_order = Window.partitionBy("store", "group", "topic", "partition").orderBy("at_ms")
+    periods = lag.select(
+        "store", "lag", F.col("at_ms").alias("from_ms"), F.lead("at_ms").over(in_order).alias("until_ms")
+    )
+    return periods.where("until_ms IS NULL OR until_ms > from_ms")
+
+
+def lags_at(times: DataFrame, lag: DataFrame) -> DataFrame:
+    """The lag of each partition at each of these times of its store: cell, at_s and lag."""
+    periods = lag_periods(lag)
+    lasts = (
+        (times.store == periods.store)
+        & (times.at_ms >= periods.from_ms)
+        & F.coalesce(times.at_ms < periods.until_ms, F.lit(True))
+    )
+    return times.join(periods, lasts).select(times.cell, times.at_s, periods["lag"])

@@ -1,0 +1,95 @@
+"""The report's statistics of members and their requests, from small tables."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
+from regroup.pipeline.report.request_statistics import (
+    AFTER_THE_END,
+    NEARLY_ALL,
+    heartbeat_shares,
+    lags_at,
+    last_joiners,
+    refused_requests,
+)
+from regroup.pipeline.source.columns import spark_ddl
+
+pytestmark = pytest.mark.slow
+
+
+def table(spark: SparkSession, name: str, rows: Sequence[Mapping[str, object]]) -> DataFrame:
+    """Rows of a table; columns that a row does not name are null, except its store and group."""
+    schema = TABLE_SCHEMAS[name]
+    columns = [field for field in schema if any(field.name in row for row in rows) or field.name in ("store", "group")]
+    values = [tuple({"store": "a", "group": "g", **row}.get(field.name) for field in columns) for row in rows]
+    return spark.createDataFrame(values, spark_ddl(columns))
+
+
+def cells(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([("a", "cell")], "store string, cell string")
+
+
+def joined(position: int, member_id: str, joined_ms: int, instance_id: str | None = None) -> dict[str, object]:
+    """A member of a generation that started at 9 s."""
+    row = {"position": position, "member_id": member_id, "joined_ms": joined_ms, "started_ms": 9_000}
+    return row | {"instance_id": instance_id}
+
+
+def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: SparkSession) -> None:
+    members = table(
+        spark,
+        "generation_members",
+        [
+            *(joined(1, "m1", 0), joined(1, "m2", 8_000)),  # the first generation is left out
+            *(joined(5, "m1", 1_000), joined(5, "m2", 2_000), joined(5, "m3", 5_000, instance_id="ben")),
+            joined(5, "m4", 9_500),  # it took over after the generation had started
+            *(joined(7, "m1", 1_000), joined(7, "m3", 3_000, instance_id="ben")),
+            joined(8, "m1", 1_000),  # alone
+            *(joined(9, "m1", 2_500), joined(9, "m2", 2_000)),
+        ],
+    )
+    lifetimes = table(
+        spark, "member_lifetimes", [{"member_id": each, "client_id": f"client of {each}"} for each in ("m1", "m2")]
+    )
+    found = [tuple(row) for row in last_joiners(members, lifetimes, cells(spark)).collect()]
+    assert found == [("cell", "ben", 2, 2.5, 0.5, 3), ("cell", "client of m1", 1, 0.5, 0.0, 3)]
+
+
+def test_refused_requests_are_counted_by_api_and_error(spark: SparkSession) -> None:
+    refused = [("Heartbeat", "UNKNOWN_MEMBER_ID", 1), ("Heartbeat", "UNKNOWN_MEMBER_ID", 4)]
+    refused += [("Heartbeat", "REBALANCE_IN_PROGRESS", 2), ("Fetch", "NOT_LEADER_OR_FOLLOWER", 1)]
+    rows = [{"api": api, "error": error, "requests": requests} for api, error, requests in refused]
+    found = refused_requests(table(spark, "refused_requests", rows), cells(spark)).collect()
+    assert [tuple(row)[1:] for row in found] == [
+        ("Heartbeat", "UNKNOWN_MEMBER_ID", "fenced", 5),
+        ("Heartbeat", "REBALANCE_IN_PROGRESS", "step", 2),
+        ("Fetch", "NOT_LEADER_OR_FOLLOWER", "refused", 1),
+    ]
+
+
+def test_heartbeats_are_counted_by_the_share_of_the_session_timeout(spark: SparkSession) -> None:
+    row = {"protocol": "classic", "session_timeout_ms": 9_000, "requests": 1}
+    seen = [{**row, "since_last_seen_ms": since_ms} for since_ms in (3_000, 3_001, 8_100, 8_101, 9_500, None)]
+    seen.append({**row, "since_last_seen_ms": 1, "session_timeout_ms": None})
+    late = [{"protocol": "classic", "ended_by": "removed", "requests": 2}, {"ended_by": "left", "requests": 1}]
+    found = heartbeat_shares(table(spark, "heartbeats", [*seen, *late]), cells(spark)).collect()
+    assert {row.share: row.requests for row in found} == {
+        "up to a third": 1,
+        "up to half": 1,
+        "up to 90 %": 1,
+        NEARLY_ALL: 2,
+        AFTER_THE_END: 2,
+    }
+
+
+def test_a_lag_lasts_until_the_next_change_of_its_partition(spark: SparkSession) -> None:
+    changes = [(0, 0, 5), (0, 10, 7), (0, 10, 3), (1, 20, 9)]
+    rows = [{"topic": "orders", "partition": each, "at_ms": at_ms, "lag": lag} for each, at_ms, lag in changes]
+    times = spark.createDataFrame(
+        [("a", "cell", at_ms, float(at_ms)) for at_ms in (5, 15, 25)],
+        "store string, cell string, at_ms long, at_s double",
+    )
+    found = lags_at(times, table(spark, "lag", rows)).collect()
+    assert sorted((row.at_s, row["lag"]) for row in found) == [(5.0, 5), (15.0, 3), (25.0, 3), (25.0, 9)]
