@@ -21,7 +21,7 @@ from regroup.cli.terminal.text import printable
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
-from regroup.pipeline.locations.file_systems import scheme_of
+from regroup.pipeline.locations.file_systems import file_on_disk, scheme_of
 from regroup.pipeline.locations.location import location_of
 from regroup.pipeline.output_folder import make_folder, removed_if_it_stays_empty
 from regroup.storage.records import Record
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 @cannot_run_after(InvalidCampaign)
 def run(args: Namespace) -> int:
     """Run the campaign. The plan and the folder are checked before Spark is started."""
-    campaign = read_campaign(args.plan)
+    campaign = read_campaign(file_on_disk(args.plan))
     if args.only:
         return repeat_run(campaign, args)
     if args.folder is None:
@@ -88,13 +88,12 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) ->
 
 def repeat_run(campaign: Campaign, args: Namespace) -> int:
     """Repeat one run of a campaign in this process, and write its events to the store that --store names."""
-    if args.store and scheme_of(str(args.store)) != "file":
-        raise InvalidCampaign(f"{args.store}: a store is a file on a disk; name a path")
-    if args.store and args.store.exists():
-        raise InvalidCampaign(f"{args.store}: the file exists; name a new file for the run")
+    store = file_on_disk(args.store) if args.store else None
+    if store and store.exists():
+        raise InvalidCampaign(f"{store}: the file exists; name a new file for the run")
     outcome = runner.require_stable(play(campaign.plan(find_run(campaign, args.only))))
-    if args.store:
-        asyncio.run(_write_store(args.store, outcome.records))
+    if store:
+        asyncio.run(_write_store(store, outcome.records))
     print(outcome.verdict.counts, *outcome.verdict.violations, sep="\n")
     return 1 if outcome.failed else 0
 

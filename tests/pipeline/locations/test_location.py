@@ -22,31 +22,95 @@ from tests.pipeline.histories import crash_history, write_store
         ("/out", "file"),
         ("./s3a:bucket", "file"),
         ("a:b/c", "file"),
+        ("/runs/s3a://bucket", "file"),
+        ("2026-11-24T19:30.db", "file"),
+        ("out 100% größer", "file"),
+        ("FILE:/out", "file"),
         ("file:///out", "file"),
         ("s3a://bucket/out", "s3a"),
         ("S3A://bucket/out", "s3a"),
+        ("s3a://bucket", "s3a"),
+        ("s3a://bucket/out 100% größer//", "s3a"),
         ("hdfs://name:8020/out", "hdfs"),
+        ("viewfs://mounts/out", "viewfs"),
+        ("abfss://container@account.dfs.core.windows.net/out", "abfss"),
     ],
 )
 def test_an_address_has_the_scheme_that_hadoop_sees_in_it(address: str, scheme: str) -> None:
     assert scheme_of(address) == scheme
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["s3a:/bucket/out", "s3a:bucket", "s3a://", "s3a:///out", "ftp://host/out", "s4a://bucket/out", "file://host/out"],
+REFUSED = (
+    "",
+    " ",
+    " s3a://bucket/out",
+    "s3a:/bucket/out",
+    "s3a:bucket",
+    "s3a://",
+    "s3a:///out",
+    "S3A://",
+    "s3a://bucket:9000/out",
+    "s3a://key:secret@bucket/out",
+    "s3a://my bucket/out",
+    "s3a://bücket/out",
+    "s3a://*/out",
+    "s3a://bucket//out",
+    "s3a://bucket/../out",
+    "s3a://bucket/out/.",
+    "hdfs:///out",
+    "hdfs:/out",
+    "hdfs:out",
+    "hdfs://name:port/out",
+    "abfss://account.dfs.core.windows.net/out",
+    "ftp://host/out",
+    "http://host/out",
+    "https://host/out",
+    "dbfs:/out",
+    "dbfs:out",
+    "s4a://bucket/out",
+    "ſ3a://bucket/out",
+    "file://host/out",
+    "file:out",
+    "C:\\out",
+    "C:/out",
 )
+
+
+@pytest.fixture
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plan") / "plan.yaml"
+    path.write_text("question: Which?\nscenario: crashes\nseeds: 2\ngrid: {assignor: [range]}\n")
+    return path
+
+
+def assert_refused(capsys: pytest.CaptureFixture[str], command: str, address: str) -> None:
+    """The error is one line, and names the address as it was given."""
+    err = capsys.readouterr().err
+    assert err.startswith(f"regroup {command}: {address if address.strip() else 'An empty text'} ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", REFUSED)
 def test_an_address_that_cannot_be_used_is_refused_and_not_taken_for_a_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+    tmp_path: Path, plan: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownScheme, match=re.escape(address)):
+    with pytest.raises(UnknownScheme, match=re.escape(address.strip() or "An empty text")):
         location_of(address)
     for words in (["ingest", "x.db"], ["tables"], ["show"], ["replay"], ["clean"]):
         last = ["gaps"] if words == ["show"] else []
         assert main(["pipeline", *words, address, *last, "--master", "no such master"]) == 2
-        assert capsys.readouterr().err.startswith(f"regroup pipeline: {address} ")
-    assert main(["report", address, "--master", "no such master"]) == 2
+        assert_refused(capsys, "pipeline", address)
+    for command in (["report", address], ["campaign", str(plan), address]):
+        assert main([*command, "--master", "no such master"]) == 2
+        assert_refused(capsys, command[0], address)
+    for command in (["pipeline", "ingest", address, "out"], ["campaign", address, "out"]):
+        if address and address == address.strip():  # a list of stores may have spaces between them
+            assert main([*command, "--master", "no such master"]) == 2
+            assert_refused(capsys, command[0], address)
+    if address:
+        assert main(["campaign", str(plan), "--only", "assignor=range,seed=1", "--store", address]) == 2
+        assert_refused(capsys, "campaign", address)
     assert not list(tmp_path.iterdir())
 
 
@@ -66,6 +130,18 @@ def test_a_session_without_the_connector_refuses_an_address_by_name(
             "says.\n"
         )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
+
+
+@pytest.mark.parametrize("name", ["out*", "out?", "out[1]", "o{u,t}", "out\\"])
+def test_a_folder_that_spark_would_take_for_a_pattern_is_refused(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = str(tmp_path / name)
+    steps = (["ingest", "x.db", folder], ["tables", folder], ["show", folder, "gaps"], ["clean", folder])
+    for command in (*(["pipeline", *step] for step in steps), ["report", folder], ["campaign", str(plan), folder]):
+        assert main([*command, "--master", "no such master"]) == 2
+        assert f"{folder} cannot be a folder of the pipeline: Spark takes" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
