@@ -23,14 +23,12 @@ MINICLUSTER: Final = "org.apache.hadoop:hadoop-client-minicluster:3.5.0"
 
 START_TIMEOUT_S: Final = 300.0
 
-NEEDS_OBJECT_STORE: Final = [
-    pytest.mark.skipif(
-        shutil.which("moto_server") is None, reason="needs moto_server: pip install 'moto[server,s3]>=5.2.5'"
-    ),
-    pytest.mark.skipif(
-        not any(HADOOP_AWS_JARS.glob("hadoop-aws-*.jar")), reason=f"needs the jars of hadoop-aws in {HADOOP_AWS_JARS}"
-    ),
-]
+needs_moto = pytest.mark.skipif(
+    shutil.which("moto_server") is None, reason="needs moto_server: pip install 'moto[server,s3]>=5.2.5'"
+)
+needs_hadoop_aws = pytest.mark.skipif(
+    not any(HADOOP_AWS_JARS.glob("hadoop-aws-*.jar")), reason=f"needs the jars of hadoop-aws in {HADOOP_AWS_JARS}"
+)
 
 
 @contextmanager

@@ -17,14 +17,15 @@ from pyarrow import fs
 from tests.pipeline.histories import crash_history, trim_store, write_store
 from tests.pipeline.locations.commands import run_commands
 from tests.pipeline.locations.servers import (
-    NEEDS_OBJECT_STORE,
     bucket_of,
     moto_server,
+    needs_hadoop_aws,
+    needs_moto,
     object_store_settings,
     upload,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), *NEEDS_OBJECT_STORE]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), needs_moto, needs_hadoop_aws]
 
 
 @pytest.fixture
