@@ -161,6 +161,20 @@ def test_file_addresses_are_paths_of_this_machine(spark: SparkSession, tmp_path:
     assert spark.read.format("regroup").load(f"file://{tmp_path}/a.db").count() == len(records)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["out 100% größer", "out#1%20", "o:u,t=1", ".out", "s3a"])
+def test_other_characters_of_a_name_stand_for_themselves(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    records, out, store = crash_history("range", 1), tmp_path / name, tmp_path / f"{name.replace(',', ' ')}?.db"
+    write_store(store, records)
+    address = f"file://{store}".replace("?", "[?]")
+    assert main(["pipeline", "ingest", address, str(out)]) == 0
+    assert main(["pipeline", "tables", f"file://{out}//"]) == 0
+    assert main(["pipeline", "show", f"file:{out}", "gaps"]) == 0
+    assert main(["report", str(out)]) == 0
+    assert ingest.read_bronze(spark, out).select("store").distinct().collect() == [(str(store),)]
+    assert {each.name for each in tmp_path.iterdir()} == {name, store.name, f"{store.name}.lock"}
+
+
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     place = location_of(tmp_path / "below" / "file")
     with place.written() as unfinished:
@@ -173,6 +187,18 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
         writer.write_table(pa.table({"other": [1]}))
     assert place.read_bytes() == b"first"
     assert [each.name for each in (tmp_path / "below").iterdir()] == ["file"]
+
+
+def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:
+    place = location_of(tmp_path / "part-00000.parquet")
+    with place.written() as first, first.open("wb") as file:
+        file.write(b"fi")
+        with place.written() as second:
+            second.write_bytes(b"second")
+        assert place.read_bytes() == b"second"
+        file.write(b"rst")
+    assert place.read_bytes() == b"first"
+    assert [each.name for each in tmp_path.iterdir()] == ["part-00000.parquet"]
 
 
 def test_patterns_match_within_a_folder_and_below(tmp_path: Path) -> None:
