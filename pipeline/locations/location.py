@@ -135,7 +135,7 @@ class Location:
             finally:
                 unfinished.unlink(missing_ok=True)
             return
-        with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
+        with tempfile.TemporaryDirectory(prefix="regroup-", dir=scratch_folder()) as folder:
             complete = Path(folder) / self.name
             yield complete
             self._upload(complete)
@@ -163,7 +163,7 @@ class Location:
 
         Raises FileNotFoundError.
         """
-        with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
+        with tempfile.TemporaryDirectory(prefix="regroup-", dir=scratch_folder()) as folder:
             copy = Path(folder) / self.name
             with self._failures():
                 system, path = self._system()
@@ -262,6 +262,15 @@ def hadoop_settings(address: str, spark: SparkSession) -> tuple[tuple[str, str],
         entries = settings.getPropsWithPrefix(prefix)
         chosen |= {f"{prefix}{name}": entries[name] for name in entries}
     return tuple(sorted(chosen.items()))
+
+
+def scratch_folder() -> str | None:
+    """The folder for a task's temporary files: Spark's own, which is removed after the application, also after a kill.
+
+    It is None outside a task, for the system's folder.
+    """
+    first = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    return first if os.path.isdir(first) else None
 
 
 def unfinished_name(name: str) -> str:

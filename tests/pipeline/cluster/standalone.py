@@ -15,6 +15,8 @@ from tests.pipeline.locations.servers import SPARK_JARS
 SPARK_HOME: Final = SPARK_JARS.parent
 START_TIMEOUT_S: Final = 300.0
 LOOPBACK: Final = "127.0.0.1"
+# Executors with one address would read each other's shuffle files from the disk.
+WORKER_HOSTS: Final = {"first": "127.0.0.2", "second": "127.0.0.3"}
 
 SETTINGS: Final = {
     "spark.driver.host": LOOPBACK,
@@ -51,7 +53,7 @@ class Standalone:
         return "Successfully registered with master" in self.log(name)
 
     def _run_worker(self, name: str) -> None:
-        place = ["--host", LOOPBACK, "--work-dir", str(self._folder / name / "work"), "--webui-port", "0"]
+        place = ["--host", WORKER_HOSTS[name], "--work-dir", str(self._folder / name / "work"), "--webui-port", "0"]
         resources = ["--cores", "1", "--memory", "1g"]
         self._run(name, "org.apache.spark.deploy.worker.Worker", *place, *resources, self.master)
 
@@ -80,7 +82,7 @@ class Standalone:
             **{each: value for each, value in os.environ.items() if each not in ("PYTHONPATH", "SPARK_CONF_DIR")},
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_DIRS": str(folder / "scratch"),
-            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LOCAL_IP": WORKER_HOSTS.get(name, LOOPBACK),
             "SPARK_DAEMON_MEMORY": "256m",
         }
         with (folder / "log").open("wb") as log:

@@ -201,6 +201,22 @@ def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["part-00000.parquet"]
 
 
+def test_a_task_copies_to_the_scratch_folder_that_spark_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = location_of(tmp_path / "a.db")
+    place.replace(b"store")
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/scratch,{tmp_path}/none")
+    with place.copied() as copy:
+        assert copy.parent.parent == tmp_path / "scratch"
+        assert copy.read_bytes() == b"store"
+    assert not list((tmp_path / "scratch").iterdir())
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/none")
+    with place.copied() as copy:
+        assert not copy.is_relative_to(tmp_path)
+
+
 def test_patterns_match_within_a_folder_and_below(tmp_path: Path) -> None:
     for name in ("a.db", "b.db", "deep/c.db", "deep/er/d.db", "b.db-wal"):
         (location_of(tmp_path) / name).replace(b"x")
