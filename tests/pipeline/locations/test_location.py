@@ -162,17 +162,14 @@ def test_file_addresses_are_paths_of_this_machine(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["out 100% größer", "out#1%20", "o:u,t=1", ".out", "s3a"])
-def test_other_characters_of_a_name_stand_for_themselves(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    records, out, store = crash_history("range", 1), tmp_path / name, tmp_path / f"{name.replace(',', ' ')}?.db"
+def test_other_characters_of_a_name_stand_for_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    store, records = tmp_path / "o:100% größer#1%20?.db", crash_history("range", 1)[:10]
     write_store(store, records)
-    address = f"file://{store}".replace("?", "[?]")
-    assert main(["pipeline", "ingest", address, str(out)]) == 0
-    assert main(["pipeline", "tables", f"file://{out}//"]) == 0
-    assert main(["pipeline", "show", f"file:{out}", "gaps"]) == 0
-    assert main(["report", str(out)]) == 0
-    assert ingest.read_bronze(spark, out).select("store").distinct().collect() == [(str(store),)]
-    assert {each.name for each in tmp_path.iterdir()} == {name, store.name, f"{store.name}.lock"}
+    for name in ("out 100% größer", "out#1%20", "o:u,t=1", ".out", "s3a"):
+        out = tmp_path / name
+        ingested = ingest.ingest(spark, f"file://{store}".replace("?", "[?]"), f"file://{out}//")
+        assert ingested.new_events == len(records)
+        assert ingest.read_bronze(spark, out).select("store").collect() == [(str(store),)] * len(records)
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
