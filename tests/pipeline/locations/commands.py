@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,17 +24,21 @@ class CommandResults(NamedTuple):
     printed: str
 
 
-def run_commands(
-    settings: Mapping[str, str],
-    folder: Path,
-    *commands: list[str],
-    master: str = "local[1]",
-    program: str = PROGRAM,
-    environment: Mapping[str, str] | None = None,
-) -> CommandResults:
+def command_line(
+    settings: Mapping[str, str], commands: Sequence[list[str]], master: str = "local[1]", program: str = PROGRAM
+) -> list[str]:
+    return [sys.executable, "-c", program, json.dumps([master, dict(settings), commands])]
+
+
+def run_commands(settings: Mapping[str, str], folder: Path, *commands: list[str]) -> CommandResults:
     """Run commands in this folder: their exit codes, and what they printed."""
-    words = [sys.executable, "-c", program, json.dumps([master, dict(settings), commands])]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    words = command_line(settings, commands)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    *printed, last = done.stdout.splitlines()
-    return CommandResults(json.loads(last), "\n".join([*printed, done.stderr]))
+    return results_of(done.stdout, done.stderr)
+
+
+def results_of(out: str, err: str) -> CommandResults:
+    """What a program has printed, which ends with the exit codes of its commands."""
+    *printed, last = out.splitlines()
+    return CommandResults(json.loads(last), "\n".join([*printed, err]))
