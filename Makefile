@@ -31,7 +31,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-header --quiet
 
 lock:  ## pin the newest dependencies again (needs uv); the files hold no index address
-	$(LOCK) --group dev --extra control --extra step --extra spark --extra spark-java --output-file requirements.lock
+	$(LOCK) --group dev --extra control --extra step --extra spark --extra spark-java --extra hdfs --output-file requirements.lock
 	$(LOCK) --group demo --constraint requirements.lock --output-file requirements-demo.lock
 	$(LOCK) --extra control --constraint requirements.lock --output-file requirements-docker.lock
 

@@ -31,6 +31,14 @@ EMPTY_FOLDER_FILES: Final = {"format", "writer.lock"}
 DATA_FOLDERS: Final = (*EVENT_FOLDERS, "ingested", "runs", "tables")
 
 
+PATTERN_CHARACTERS: Final = frozenset("*?[]{}\\")
+"""What Hadoop takes for a part of a pattern, in an address from which Spark reads."""
+
+
+class NotAFolder(StoreError):
+    """Raised for a folder whose address Spark would take for a pattern of several."""
+
+
 class UnsupportedFolderVersion(StoreError):
     """Raised for a folder that was written by a release with another format."""
 
@@ -52,8 +60,16 @@ def make_folder(folder: LocationLike) -> None:
 
 
 def check_format(folder: LocationLike) -> None:
-    """Raise UnsupportedFolderVersion if the folder holds data of another format. An empty folder is accepted."""
+    """Raise UnsupportedFolderVersion if the folder holds data of another format. An empty folder is accepted.
+
+    Raises NotAFolder for an address that Spark would take for a pattern.
+    """
     place = location_of(folder)
+    if PATTERN_CHARACTERS & set(place.address):
+        raise NotAFolder(
+            f"{place} cannot be a folder of the pipeline: Spark takes * ? [ ] {{ }} and \\ in it for a pattern, "
+            "and would read other folders. Name another."
+        )
     try:
         version = (place / "format").read_bytes().decode(errors="replace").strip()
     except (FileNotFoundError, NotADirectoryError):

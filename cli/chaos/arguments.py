@@ -16,7 +16,7 @@ import os
 from argparse import ArgumentParser, BooleanOptionalAction
 from pathlib import Path
 
-from regroup.cli.terminal.arguments import duration_ms, seed_range, whole_number
+from regroup.cli.terminal.arguments import duration_ms, seed_range, store_file, whole_number
 
 RUN_HELP = """\
 Run one seed, or one scenario, and show what happened and what was violated.
@@ -83,7 +83,7 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     store_help = (
         "write the history to this file, which must not exist; with all requests and what the network did to them"
     )
-    add("--store", metavar="FILE", type=Path, help=store_help)
+    add("--store", metavar="FILE", type=store_file, help=store_help)
     add("--until", metavar="TIME", type=duration_ms, help="no faults after this time of the run, for example 90s")
     add("--bug", metavar="NAME", default="", help="plant this bug")
     add("--save", metavar="FILE", type=Path, help="write the plan to this file, as a scenario")

@@ -1,10 +1,9 @@
 """The arguments of `regroup story`, `export`, `view` and `step`."""
 
 from argparse import ArgumentParser, ArgumentTypeError
-from pathlib import Path
 
 from regroup.classroom.languages import Language
-from regroup.cli.terminal.arguments import loaded_type, new_file, whole_number
+from regroup.cli.terminal.arguments import loaded_type, new_file, store_file, whole_number
 from regroup.notation.addresses import MAX_PORT
 
 STORY_HELP = """\
@@ -88,7 +87,7 @@ def add_view_arguments(parser: ArgumentParser) -> None:
         job="regroup.cli.classroom.view:run", packages=("starlette", "uvicorn"), install="pip install starlette uvicorn"
     )
     _add_store(parser)
-    parser.add_argument("store_2", metavar="STORE2", nargs="?", type=Path, help="a second store, to compare with")
+    parser.add_argument("store_2", metavar="STORE2", nargs="?", type=store_file, help="a second store, to compare with")
     parser.add_argument("--group", metavar="G", help="only this group (default: the page offers all)")
     port = whole_number(0, MAX_PORT, what="port")
     parser.add_argument("--port", metavar="P", type=port, default=0, help="listen on this port (default: a free one)")
@@ -106,7 +105,7 @@ def add_step_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_store(parser: ArgumentParser) -> None:
-    parser.add_argument("store", metavar="STORE", type=Path, help="the file that `regroup serve --store` writes")
+    parser.add_argument("store", metavar="STORE", type=store_file, help="the file that `regroup serve --store` writes")
 
 
 def _add_language(parser: ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from regroup.cli.terminal.arguments import (
     loaded_type,
     port,
     setting,
+    store_file,
     whole_number,
 )
 from regroup.notation.durations import parse_duration_ms
@@ -79,7 +80,9 @@ def _add_broker_arguments(parser: ArgumentParser) -> None:
 def _add_store_arguments(parser: ArgumentParser) -> None:
     """Add the store, what it records, and the topics."""
     add = parser.add_argument
-    add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
+    add(
+        "--store", metavar="FILE", type=store_file, default=Path("regroup.db"), help="the history (default: regroup.db)"
+    )
     add(
         "--durability",
         choices=("disk", "process"),

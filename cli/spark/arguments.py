@@ -1,7 +1,6 @@
 """The arguments of the commands that run on Spark: `pipeline`, `campaign` and `report`."""
 
 from argparse import ArgumentParser, ArgumentTypeError
-from pathlib import Path
 from typing import Final
 
 from regroup.cli.terminal.arguments import whole_number
@@ -67,12 +66,12 @@ def add_pipeline_arguments(parser: ArgumentParser) -> None:
 def add_campaign_arguments(parser: ArgumentParser) -> None:
     parser.description = CAMPAIGN_HELP
     parser.set_defaults(job="regroup.cli.spark.campaign:run", **SPARK_PACKAGES)
-    parser.add_argument("plan", metavar="PLAN", type=Path, help="a grid of scenarios (docs/pipeline.md)")
+    parser.add_argument("plan", metavar="PLAN", help="a grid of scenarios (docs/pipeline.md)")
     parser.add_argument(
         "folder", metavar="DIR", nargs="?", help="where the runs are written; needed unless --only is given"
     )
     parser.add_argument("--only", metavar="RUN", help="repeat this one run, in this process")
-    parser.add_argument("--store", metavar="FILE", type=Path, help="with --only: the store that the run is written to")
+    parser.add_argument("--store", metavar="FILE", help="with --only: the store that the run is written to")
     _add_master(parser)
 
 

@@ -19,7 +19,7 @@ from regroup.cli.terminal.text import printable
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
-from regroup.pipeline.locations.file_systems import scheme_of
+from regroup.pipeline.locations.file_systems import file_on_disk, scheme_of
 from regroup.pipeline.locations.location import location_of
 from regroup.pipeline.output_folder import make_folder, removed_if_it_stays_empty
 from regroup.storage.sqlite.inline import open_inline_store
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 @cannot_run_after(InvalidCampaign)
 def run(args: Namespace) -> int:
     """Run the campaign. The plan and the folder are checked before Spark is started."""
-    campaign = read_campaign(args.plan)
+    campaign = read_campaign(file_on_disk(args.plan))
     if args.only:
         return repeat_run(campaign, args)
     if args.folder is None:
@@ -84,11 +84,10 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) ->
 
 def repeat_run(campaign: Campaign, args: Namespace) -> int:
     """Repeat one run of a campaign in this process, with its events and requests in the store that --store names."""
-    if args.store and scheme_of(str(args.store)) != "file":
-        raise InvalidCampaign(f"{args.store}: a store is a file on a disk; name a path")
-    if args.store and args.store.exists():
-        raise InvalidCampaign(f"{args.store}: the file exists; name a new file for the run")
-    store = partial(open_inline_store, args.store) if args.store else None
+    file = file_on_disk(args.store) if args.store else None
+    if file and file.exists():
+        raise InvalidCampaign(f"{file}: the file exists; name a new file for the run")
+    store = partial(open_inline_store, file) if file else None
     plan = campaign.plan(find_run(campaign, args.only))
     outcome = runner.require_stable(play(plan, open_store=store, record=store is not None))
     print(outcome.verdict.counts, *outcome.verdict.violations, sep="\n")

@@ -28,9 +28,12 @@ from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.output_folder import check_format
 from regroup.pipeline.report.page import write_report
+from regroup.pipeline.source.stores import split_patterns
 
 
 def ingest(args: Namespace) -> int:
+    for store in split_patterns(args.stores):
+        scheme_of(store)  # refuses what is no address, before Spark starts
     return run_on_folder(args, check_format, _ingest, when_stopped=STOPPED_RESUMABLE)
 
 

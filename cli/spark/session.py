@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from regroup.cli.jobs import CannotRun
 from regroup.cli.terminal.output import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, print_error
 from regroup.cli.terminal.text import printable_lines
-from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.spark.java import JavaNotFound
 from regroup.pipeline.spark.session import InvalidMaster, spark_session
@@ -56,7 +55,7 @@ def run_on_folder(
 
     A folder on a disk is checked before Spark starts. Others can be reached only with the settings of its session.
     """
-    if scheme_of(args.folder) == "file":
+    if location_of(args.folder).is_local:
         check(args.folder)
         return run_on_spark(args, work, when_stopped=when_stopped)
 

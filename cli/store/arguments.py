@@ -1,10 +1,9 @@
 """The arguments of the commands that work on a store: `events`, `replay`, `exchanges`, `why`, `verify` and others."""
 
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Final
 
-from regroup.cli.terminal.arguments import duration_ms, loaded_type
+from regroup.cli.terminal.arguments import duration_ms, loaded_type, store_file
 
 EVENTS_HELP = """\
 Show a store's events, oldest first: what happened, to which member, and why.
@@ -144,12 +143,12 @@ def add_copy_arguments(parser: ArgumentParser) -> None:
     parser.description = COPY_HELP
     parser.set_defaults(job="regroup.cli.store.copy:run")
     _add_store(parser)
-    parser.add_argument("to", metavar="TO", type=Path, help="the new file; nothing is overwritten")
+    parser.add_argument("to", metavar="TO", type=store_file, help="the new file; nothing is overwritten")
 
 
 def _add_store(parser: ArgumentParser) -> None:
     """Add the argument of the store. A running emulator may write to that store at the same time."""
-    parser.add_argument("store", metavar="STORE", type=Path, help="the file that `regroup serve --store` writes")
+    parser.add_argument("store", metavar="STORE", type=store_file, help="the file that `regroup serve --store` writes")
 
 
 def _add_group(parser: ArgumentParser) -> None:

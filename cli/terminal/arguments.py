@@ -4,6 +4,7 @@ A parser is built for every `--help`, so its module imports nothing that only th
 job, and the parsers of rare values, as `module:function`; `load` imports them.
 """
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from importlib import import_module
@@ -107,3 +108,11 @@ def new_file(text: str) -> Path:
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ValueError(f"cannot write to {text!r}: it is a folder, or lies in none")
     return path
+
+
+@argument_type
+def store_file(text: str) -> Path:
+    """The path of a store. SQLite reads files on disks only, so an address such as `s3a://bucket/a.db` is refused."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text):
+        raise ValueError(f"{text} is not on a disk, and SQLite reads files on disks only; name a path")
+    return Path(text)

@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -238,7 +237,7 @@ def read_runs(spark: SparkSession, folder: LocationLike) -> DataFrame:
     )
 
 
-def replay_command(plan: Path | Location, name: str) -> str:
+def replay_command(plan: str | Location, name: str) -> str:
     """The shell command that simulates the run with this name again, and writes its events to a new store."""
     return shlex.join(["regroup", "campaign", str(plan), "--only", name, "--store", store_file_name(name)])
 

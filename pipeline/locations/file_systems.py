@@ -1,43 +1,83 @@
-"""Finds Arrow's file system for an address, with the settings that Hadoop's connector has for the same address.
+"""Addresses of files and folders, and Arrow's file system for each, with the settings that Hadoop has for it.
 
 `s3a://` takes Hadoop's `fs.s3a.` settings: endpoint, endpoint.region, access.key, secret.key, session.token,
 connection.ssl.enabled, path.style.access, each also for one bucket (`fs.s3a.bucket.NAME.`). Without keys both look for
-them in the environment, the AWS profile and the instance's role. The other schemes take what Arrow takes by default.
+them in the environment, the AWS profile and the instance's role. `hdfs://` and `viewfs://` take those of `hdfs.py`. The
+other schemes take what Arrow takes by default.
+
+An address means the same to Hadoop and to Arrow, or it is refused. None is taken for a path on this machine's disk.
 """
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from pyarrow import fs
 
+from regroup.pipeline.locations import hdfs
 from regroup.storage.errors import StoreError
 
 S3_SCHEMES: Final = ("s3a", "s3")
-ARROW_SCHEMES: Final = ("hdfs", "viewfs", "gs", "abfs", "abfss")
-REMOTE_SCHEMES: Final = (*S3_SCHEMES, *ARROW_SCHEMES)
+HDFS_SCHEMES: Final = ("hdfs", "viewfs")
 SETTING_PREFIX: Final = "fs.s3a."
+SETTING_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(S3_SCHEMES, (SETTING_PREFIX,)),
+    **dict.fromkeys(HDFS_SCHEMES, hdfs.SETTING_PREFIXES),
+}
+"""By scheme, how those of Hadoop's settings begin that Arrow's file system takes, too."""
 
-SCHEME_PATTERN: Final = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):/|({'|'.join(REMOTE_SCHEMES)}|file):")
+BUCKET: Final = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+AUTHORITIES: Final[Mapping[str, str]] = {
+    **dict.fromkeys((*S3_SCHEMES, "gs"), BUCKET),
+    **dict.fromkeys(HDFS_SCHEMES, rf"{BUCKET}(:[0-9]+)?"),
+    **dict.fromkeys(("abfs", "abfss"), rf"{BUCKET}@{BUCKET}"),
+}
+"""By scheme, the pattern of what is between `://` and the next slash: a bucket, a host, or a container and a host."""
+REMOTE_SCHEMES: Final = ("s3a", "s3", "hdfs", "viewfs", "gs", "abfs", "abfss")
+
+SCHEME_PATTERN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+# A drive of Windows, or an address whose beginning is no scheme, such as one after a space.
+NO_PATH_PATTERN: Final = re.compile(r"[A-Za-z]:[\\/]|(?!\.{0,2}/).*://", re.DOTALL)
 ANONYMOUS_PROVIDER: Final = "AnonymousAWSCredentialsProvider"
 
 
 class UnknownScheme(StoreError):
-    """Raised for an address whose scheme no file system supports."""
+    """Raised for an address that no file system supports, or that two of them would read in different ways."""
 
 
 def scheme_of(address: str) -> str:
     """The scheme of an address, `file` for a path without one. Raises UnknownScheme."""
     found = SCHEME_PATTERN.match(address)
-    scheme = (found.group(1) or found.group(2)).lower() if found else "file"
-    if scheme != "file" and (scheme not in REMOTE_SCHEMES or not re.match(r"[^:]+://[^/]", address)):
-        known = ", ".join(f"{each}://" for each in ("file", *REMOTE_SCHEMES))
+    scheme = found.group(1).lower() if found else "file"
+    if scheme == "file":
+        if not address.strip() or (not found and NO_PATH_PATTERN.match(address)):
+            raise UnknownScheme(refusal(address))
+        local_path(address)
+        return scheme
+    authority, _, path = address[len(scheme) + 1 :].removeprefix("//").partition("/")
+    if (
+        scheme not in REMOTE_SCHEMES
+        or not address[len(scheme) + 1 :].startswith("//")
+        or not re.fullmatch(AUTHORITIES[scheme], authority)
+    ):
+        raise UnknownScheme(refusal(address))
+    if path.strip("/") and {"", ".", ".."} & set(path.rstrip("/").split("/")):
         raise UnknownScheme(
-            f"{address} is no address that regroup can read or write: give a path, or one that begins with {known} "
-            "and a bucket or host. A file whose name has a colon is named as ./NAME."
+            f"{address} has an empty part, or one that is . or .., and Hadoop and Arrow disagree about such addresses: "
+            "write it without."
         )
     return scheme
+
+
+def refusal(address: str) -> str:
+    named = address if address.strip() else "An empty text"
+    known = ", ".join(f"{each}://" for each in ("file", *REMOTE_SCHEMES))
+    return (
+        f"{named} is no address that regroup can read or write: give a path, or one that begins with {known} and a "
+        "bucket or host. A file whose name has a colon is named as ./NAME."
+    )
 
 
 def local_path(address: str) -> str:
@@ -50,13 +90,27 @@ def local_path(address: str) -> str:
     return path
 
 
+def file_on_disk(text: str) -> Path:
+    """The path of a file that has to be on a disk, such as a campaign's plan. Raises UnknownScheme."""
+    if scheme_of(text) != "file":
+        raise UnknownScheme(f"{text} is not on a disk, and must be: name a path.")
+    return Path(local_path(text))
+
+
 def remote_file_system(address: str, settings: Mapping[str, str]) -> tuple[Any, str]:
-    """Arrow's file system for an address that is not local, and the path in it. Raises OSError, pa.ArrowInvalid."""
-    scheme, _, path = address.partition("://")
-    if scheme.lower() in S3_SCHEMES:
-        return s3_file_system(path.partition("/")[0], tuple(sorted(settings.items()))), path
-    system, path = fs.FileSystem.from_uri(address)
-    return system, path
+    """Arrow's file system for an address that is not local, and the path in it. Raises OSError, pa.ArrowInvalid.
+
+    The path is that of the address as it is, since Hadoop does not decode `%20` either.
+    """
+    scheme, _, rest = address.partition("://")
+    scheme, (authority, _, path) = scheme.lower(), rest.partition("/")
+    chosen = tuple(sorted(settings.items()))
+    if scheme in S3_SCHEMES:
+        return s3_file_system(authority, chosen), rest
+    if scheme in HDFS_SCHEMES:
+        return hdfs.hdfs_file_system(scheme, authority, chosen), f"/{path}"
+    system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
+    return system, f"{root.rstrip('/')}/{path}".rstrip("/")
 
 
 @lru_cache(maxsize=64)

@@ -3,8 +3,9 @@
     place = location_of("s3a://bucket/out", spark)
     (place / "format").replace(b"2\\n")
 
-Tasks get locations too, so they write where Spark reads. A file appears under its name once it is complete: on a disk
-it is renamed, elsewhere it is written to the task's own disk first and then copied.
+Tasks get locations too, so they write where Spark reads. A file appears under its name once it is complete. On a disk
+it is renamed. Elsewhere it is written to the task's own disk first and then copied: an object appears when all of it
+has arrived, and a file in HDFS is copied under another name and then renamed.
 """
 
 import os
@@ -16,13 +17,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from uuid import uuid4
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from regroup.pipeline.locations.file_systems import SETTING_PREFIX, local_path, remote_file_system, scheme_of
+from regroup.pipeline.locations.file_systems import (
+    HDFS_SCHEMES,
+    SETTING_PREFIXES,
+    local_path,
+    remote_file_system,
+    scheme_of,
+)
+from regroup.pipeline.locations.hdfs import hdfs_package, move_over
 from regroup.storage.errors import StoreFailed
 
 COPY_BYTES: Final = 4 * 1024 * 1024
@@ -119,20 +128,29 @@ class Location:
         """
         if self.is_local:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = self.path.with_name(f".{self.name}.{os.getpid()}")
+            unfinished = self.path.with_name(unfinished_name(self.name))
             try:
                 yield unfinished
                 unfinished.replace(self.path)
             finally:
                 unfinished.unlink(missing_ok=True)
             return
-        with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
+        with tempfile.TemporaryDirectory(prefix="regroup-", dir=scratch_folder()) as folder:
             complete = Path(folder) / self.name
             yield complete
-            with complete.open("rb") as source, self._failures():
-                system, path = self._system()
-                with system.open_output_stream(path) as target:
-                    shutil.copyfileobj(source, target, COPY_BYTES)
+            self._upload(complete)
+
+    def _upload(self, complete: Path) -> None:
+        """Copy a file of this machine's disk to this location. It appears, or replaces another one, in one step."""
+        with complete.open("rb") as source, self._failures():
+            system, path = self._system()
+            is_hdfs = scheme_of(self.address) in HDFS_SCHEMES
+            parent, _, name = path.rpartition("/")
+            arriving = f"{parent}/{unfinished_name(name)}" if is_hdfs else path
+            with system.open_output_stream(arriving) as target:
+                shutil.copyfileobj(source, target, COPY_BYTES)
+            if is_hdfs:
+                move_over(system, arriving, path)
 
     def replace(self, content: bytes) -> None:
         """Write a small file in one step: a concurrent reader sees the old content or the new."""
@@ -145,7 +163,7 @@ class Location:
 
         Raises FileNotFoundError.
         """
-        with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
+        with tempfile.TemporaryDirectory(prefix="regroup-", dir=scratch_folder()) as folder:
             copy = Path(folder) / self.name
             with self._failures():
                 system, path = self._system()
@@ -198,10 +216,10 @@ class Location:
             yield
         except FileNotFoundError:
             raise
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, RuntimeError) as error:  # hdfs-native raises RuntimeError
             if self.is_local:
                 raise
-            reason = " ".join(str(error).split())
+            reason = " ".join(re.split(r"\\n\\tat ", str(error))[0].split())  # without a trace of Java
             raise StoreFailed(f"{self.address} cannot be used: {reason}") from error
 
 
@@ -212,32 +230,52 @@ LocationLike: TypeAlias = Location | Path | str
 def location_of(address: LocationLike, spark: SparkSession | None = None) -> Location:
     """The Location of an address. With a session it has the session's settings for the address.
 
-    Raises UnknownScheme, and StoreFailed if the session lacks the classes that read the address.
+    Raises UnknownScheme, HdfsPackageMissing, and StoreFailed if the session lacks the classes that read the address.
     """
     if isinstance(address, Location):
         return address
     text = str(address)
-    if scheme_of(text) == "file":
+    scheme = scheme_of(text)
+    if scheme == "file":
         return Location(os.path.realpath(local_path(text)))
+    if scheme in HDFS_SCHEMES:
+        hdfs_package()
     return Location(text.rstrip("/"), () if spark is None else hadoop_settings(text, spark))
 
 
 def hadoop_settings(address: str, spark: SparkSession) -> tuple[tuple[str, str], ...]:
-    """The settings of Hadoop's S3 connector for an address, from the session's options and from core-site.xml.
+    """Those of Hadoop's settings that Arrow needs for an address, from the session's options and from core-site.xml.
 
     Raises StoreFailed if the session has no connector for the address.
     """
     context: Any = spark.sparkContext
-    settings = context._jsc.hadoopConfiguration()
+    settings, scheme = context._jsc.hadoopConfiguration(), scheme_of(address)
     try:
-        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme_of(address), settings)
+        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, settings)
     except Py4JJavaError as error:
         reason = str(error.java_exception.getMessage()).removeprefix("java.lang.ClassNotFoundException: ")
         raise StoreFailed(
             f"Spark cannot use {address}: {reason}. Give it the jars for the scheme, as docs/pipeline.md says."
         ) from error
-    entries = settings.getPropsWithPrefix(SETTING_PREFIX)
-    return tuple(sorted((f"{SETTING_PREFIX}{name}", entries[name]) for name in entries))
+    chosen: dict[str, str] = {}
+    for prefix in SETTING_PREFIXES.get(scheme, ()):
+        entries = settings.getPropsWithPrefix(prefix)
+        chosen |= {f"{prefix}{name}": entries[name] for name in entries}
+    return tuple(sorted(chosen.items()))
+
+
+def scratch_folder() -> str | None:
+    """The folder for a task's temporary files: Spark's own, which is removed after the application, also after a kill.
+
+    It is None outside a task, for the system's folder.
+    """
+    first = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    return first if os.path.isdir(first) else None
+
+
+def unfinished_name(name: str) -> str:
+    """A name for a file that is being written, which no other attempt takes, nor one on another machine."""
+    return f".{name}.{uuid4().hex}"
 
 
 def pattern_as_regex(pattern: str) -> str:

@@ -2,12 +2,22 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from regroup.cli.serve.arguments import topic
-from regroup.cli.terminal.arguments import duration_ms, load, loaded_type, port, seed_range, setting, whole_number
+from regroup.cli.terminal.arguments import (
+    duration_ms,
+    load,
+    loaded_type,
+    port,
+    seed_range,
+    setting,
+    store_file,
+    whole_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +33,7 @@ from regroup.cli.terminal.arguments import duration_ms, load, loaded_type, port,
         (duration_ms, "1.5m", 90_000),
         (setting, " group.max.size = 5 ", ("group.max.size", "5")),
         (setting, "a=b=c", ("a", "b=c")),
+        (store_file, "runs/a:b.db", Path("runs/a:b.db")),
         (topic, "orders", ("orders", 1)),
         (topic, "orders:7", ("orders", 7)),
     ],
@@ -44,6 +55,7 @@ def test_a_valid_argument_is_parsed(parse: Callable[[str], Any], text: str, valu
         (seed_range(alone_is_count=False), "9-1", "invalid seeds: '9-1'"),
         (seed_range(alone_is_count=False), "1-", "invalid seeds: '1-'"),
         (duration_ms, "soon", "invalid duration: 'soon'; write for example 500ms, 20s or 5m"),
+        (store_file, "s3a://bucket/a.db", "s3a://bucket/a.db is not on a disk, and SQLite reads files on disks only"),
         (setting, "=5", "invalid setting: '=5'; write NAME=VALUE"),
         (topic, "orders:0", "invalid topic: 'orders:0'; write NAME:PARTITIONS, for example orders:7 (at most 10000)"),
     ],

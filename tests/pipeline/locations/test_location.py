@@ -22,31 +22,95 @@ from tests.pipeline.histories import crash_history, write_store
         ("/out", "file"),
         ("./s3a:bucket", "file"),
         ("a:b/c", "file"),
+        ("/runs/s3a://bucket", "file"),
+        ("2026-11-24T19:30.db", "file"),
+        ("out 100% größer", "file"),
+        ("FILE:/out", "file"),
         ("file:///out", "file"),
         ("s3a://bucket/out", "s3a"),
         ("S3A://bucket/out", "s3a"),
+        ("s3a://bucket", "s3a"),
+        ("s3a://bucket/out 100% größer//", "s3a"),
         ("hdfs://name:8020/out", "hdfs"),
+        ("viewfs://mounts/out", "viewfs"),
+        ("abfss://container@account.dfs.core.windows.net/out", "abfss"),
     ],
 )
 def test_an_address_has_the_scheme_that_hadoop_sees_in_it(address: str, scheme: str) -> None:
     assert scheme_of(address) == scheme
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["s3a:/bucket/out", "s3a:bucket", "s3a://", "s3a:///out", "ftp://host/out", "s4a://bucket/out", "file://host/out"],
+REFUSED = (
+    "",
+    " ",
+    " s3a://bucket/out",
+    "s3a:/bucket/out",
+    "s3a:bucket",
+    "s3a://",
+    "s3a:///out",
+    "S3A://",
+    "s3a://bucket:9000/out",
+    "s3a://key:secret@bucket/out",
+    "s3a://my bucket/out",
+    "s3a://bücket/out",
+    "s3a://*/out",
+    "s3a://bucket//out",
+    "s3a://bucket/../out",
+    "s3a://bucket/out/.",
+    "hdfs:///out",
+    "hdfs:/out",
+    "hdfs:out",
+    "hdfs://name:port/out",
+    "abfss://account.dfs.core.windows.net/out",
+    "ftp://host/out",
+    "http://host/out",
+    "https://host/out",
+    "dbfs:/out",
+    "dbfs:out",
+    "s4a://bucket/out",
+    "ſ3a://bucket/out",
+    "file://host/out",
+    "file:out",
+    "C:\\out",
+    "C:/out",
 )
+
+
+@pytest.fixture
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plan") / "plan.yaml"
+    path.write_text("question: Which?\nscenario: crashes\nseeds: 2\ngrid: {assignor: [range]}\n")
+    return path
+
+
+def assert_refused(capsys: pytest.CaptureFixture[str], command: str, address: str) -> None:
+    """The error is one line, and names the address as it was given."""
+    err = capsys.readouterr().err
+    assert err.startswith(f"regroup {command}: {address if address.strip() else 'An empty text'} ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", REFUSED)
 def test_an_address_that_cannot_be_used_is_refused_and_not_taken_for_a_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+    tmp_path: Path, plan: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownScheme, match=re.escape(address)):
+    with pytest.raises(UnknownScheme, match=re.escape(address.strip() or "An empty text")):
         location_of(address)
     for words in (["ingest", "x.db"], ["tables"], ["show"], ["replay"], ["clean"]):
         last = ["gaps"] if words == ["show"] else []
         assert main(["pipeline", *words, address, *last, "--master", "no such master"]) == 2
-        assert capsys.readouterr().err.startswith(f"regroup pipeline: {address} ")
-    assert main(["report", address, "--master", "no such master"]) == 2
+        assert_refused(capsys, "pipeline", address)
+    for command in (["report", address], ["campaign", str(plan), address]):
+        assert main([*command, "--master", "no such master"]) == 2
+        assert_refused(capsys, command[0], address)
+    for command in (["pipeline", "ingest", address, "out"], ["campaign", address, "out"]):
+        if address and address == address.strip():  # a list of stores may have spaces between them
+            assert main([*command, "--master", "no such master"]) == 2
+            assert_refused(capsys, command[0], address)
+    if address:
+        assert main(["campaign", str(plan), "--only", "assignor=range,seed=1", "--store", address]) == 2
+        assert_refused(capsys, "campaign", address)
     assert not list(tmp_path.iterdir())
 
 
@@ -68,6 +132,18 @@ def test_a_session_without_the_connector_refuses_an_address_by_name(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
 
 
+@pytest.mark.parametrize("name", ["out*", "out?", "out[1]", "o{u,t}", "out\\"])
+def test_a_folder_that_spark_would_take_for_a_pattern_is_refused(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = str(tmp_path / name)
+    steps = (["ingest", "x.db", folder], ["tables", folder], ["show", folder, "gaps"], ["clean", folder])
+    for command in (*(["pipeline", *step] for step in steps), ["report", folder], ["campaign", str(plan), folder]):
+        assert main([*command, "--master", "no such master"]) == 2
+        assert f"{folder} cannot be a folder of the pipeline: Spark takes" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 def test_the_format_regroup_refuses_stores_that_are_not_on_a_disk(spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"s3a://bucket/a\.db is not on a disk, and SQLite reads files on disks only"):
@@ -85,6 +161,17 @@ def test_file_addresses_are_paths_of_this_machine(spark: SparkSession, tmp_path:
     assert spark.read.format("regroup").load(f"file://{tmp_path}/a.db").count() == len(records)
 
 
+@pytest.mark.slow
+def test_other_characters_of_a_name_stand_for_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    store, records = tmp_path / "o:100% größer#1%20?.db", crash_history("range", 1)[:10]
+    write_store(store, records)
+    for name in ("out 100% größer", "out#1%20", "o:u,t=1", ".out", "s3a"):
+        out = tmp_path / name
+        ingested = ingest.ingest(spark, f"file://{store}".replace("?", "[?]"), f"file://{out}//")
+        assert ingested.new_events == len(records)
+        assert ingest.read_bronze(spark, out).select("store").collect() == [(str(store),)] * len(records)
+
+
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     place = location_of(tmp_path / "below" / "file")
     with place.written() as unfinished:
@@ -97,6 +184,34 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
         writer.write_table(pa.table({"other": [1]}))
     assert place.read_bytes() == b"first"
     assert [each.name for each in (tmp_path / "below").iterdir()] == ["file"]
+
+
+def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:
+    place = location_of(tmp_path / "part-00000.parquet")
+    with place.written() as first, first.open("wb") as file:
+        file.write(b"fi")
+        with place.written() as second:
+            second.write_bytes(b"second")
+        assert place.read_bytes() == b"second"
+        file.write(b"rst")
+    assert place.read_bytes() == b"first"
+    assert [each.name for each in tmp_path.iterdir()] == ["part-00000.parquet"]
+
+
+def test_a_task_copies_to_the_scratch_folder_that_spark_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = location_of(tmp_path / "a.db")
+    place.replace(b"store")
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/scratch,{tmp_path}/none")
+    with place.copied() as copy:
+        assert copy.parent.parent == tmp_path / "scratch"
+        assert copy.read_bytes() == b"store"
+    assert not list((tmp_path / "scratch").iterdir())
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/none")
+    with place.copied() as copy:
+        assert not copy.is_relative_to(tmp_path)
 
 
 def test_patterns_match_within_a_folder_and_below(tmp_path: Path) -> None:
