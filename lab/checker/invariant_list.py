@@ -21,6 +21,7 @@ from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
+from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
@@ -85,6 +86,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 FENCED_PROCESSES_NOTHING,
                 *RETRY_SENTENCES,
                 *OWN_WORDS_SENTENCES,
+                *SUBSCRIPTION_SENTENCES,
                 *PRODUCED_SENTENCES,
             )
         ),

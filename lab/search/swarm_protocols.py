@@ -64,14 +64,15 @@ def draw_patterns(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, M
     if rng.random() >= PATTERN_SHARE:
         return dict(members)
     return {
-        name: replace(each, pattern=_draw_pattern(rng, each.topics))
+        name: replace(each, pattern=draw_pattern(rng, each.topics))
         if each.protocol == CONSUMER and rng.random() < 0.5
         else each
         for name, each in members.items()
     }
 
 
-def _draw_pattern(rng: Random, topics: Sequence[str]) -> str:
+def draw_pattern(rng: Random, topics: Sequence[str]) -> str:
+    """Draw a pattern that matches these topics, or one of them and all whose names begin alike."""
     return rng.choice(("|".join(topics), f"{rng.choice(topics)}.*"))
 
 

@@ -10,12 +10,14 @@ from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.validation import CONSUMER, READ_COMMITTED, consumer_settings
+from regroup.lab.plan.rare_steps import ErrorIsUnknown
+from regroup.lab.plan.validation import CLASSIC, CONSUMER, READ_COMMITTED, compiled_by_client, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
+from regroup.lab.simulation.clients.unknown_errors import UnknownErrors, UnknownErrorTransport
 from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
@@ -78,6 +80,7 @@ class SimulatedMembers:
         """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
         """The name of each member, by each member id that it has had."""
+        self.unknown_errors = UnknownErrors()
         self.without_assignment: set[str] = set()
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self.processed: Counter[str] = Counter()
@@ -154,6 +157,7 @@ class SimulatedMembers:
                 planned.group,
                 is_well_behaved=is_well_behaved(planned),
                 has_sound_assignor=has_sound_assignor(planned),
+                has_pattern=bool(planned.pattern) and planned.protocol == CLASSIC,
             )
         member.start()
 
@@ -199,7 +203,7 @@ class SimulatedMembers:
             name,
             consumer_settings(name, planned),
             self._observed_transport(name),
-            Subscribe(planned.topics),
+            Subscribe(planned.topics, compiled_by_client(planned.pattern) if planned.pattern else None),
             faults=[parse_fault(text) for text in planned.faults],
             workload=self._plan.workload if self.has_workload else None,
             ledger=self._ledger_of(name, planned),
@@ -232,6 +236,18 @@ class SimulatedMembers:
         member = self.by_name.get(name)
         if member is not None and not member.is_stopped:
             member.inject_fault(MemberFault(kind, duration_ms))
+
+    def unsubscribe(self, name: str) -> None:
+        """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
+        member = self.by_name.get(name)
+        if isinstance(member, SimulatedMember) and not member.is_stopped:
+            member.unsubscribe(lambda: self._checker.members.subscriptions.on_unsubscribe(name) if self._checker else None)
+
+    def subscribe(self, name: str) -> None:
+        """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
+        member = self.by_name.get(name)
+        if isinstance(member, SimulatedMember) and not member.is_stopped:
+            member.subscribe(lambda: self._checker.members.subscriptions.on_subscribe(name) if self._checker else None)
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""
@@ -283,6 +299,8 @@ class SimulatedMembers:
 
     def _observed_transport(self, name: str) -> MemberTransport:
         transport: MemberTransport = self._transport(name)
+        if any(isinstance(each.step, ErrorIsUnknown) for each in self._plan.steps):
+            transport = UnknownErrorTransport(transport, partial(self.unknown_errors.replaced, name))
         if self._checker and self._plan.members[name].isolation_level == READ_COMMITTED:
             transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         if self._checker is None:

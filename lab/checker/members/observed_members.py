@@ -23,6 +23,7 @@ from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOU
 from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.produced_records import ProducedRecords
 from regroup.lab.checker.members.retries import Retries
+from regroup.lab.checker.members.subscriptions import Subscriptions
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
@@ -50,7 +51,8 @@ class ObservedMembers:
         self._fenced = FencedMembers()
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
-        self._words = OwnWords()
+        self.subscriptions = Subscriptions()
+        self._words = OwnWords(self.subscriptions.has_pattern)
         self._positions = ReadPositions()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
@@ -58,13 +60,20 @@ class ObservedMembers:
         """The member ids of the members of the plan."""
 
     def add_member(
-        self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
+        self,
+        name: str,
+        group_id: str,
+        *,
+        is_well_behaved: bool = True,
+        has_sound_assignor: bool = True,
+        has_pattern: bool = False,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
 
         A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
-        the owners of partitions are not checked.
+        the owners of partitions are not checked. `has_pattern` says whether it is a classic member with a pattern.
         """
+        self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
     def has_unsound_assignor(self, member_id: str | None) -> bool:
@@ -113,7 +122,11 @@ class ObservedMembers:
     def on_request(self, name: str, message: Message) -> None:
         """Report a commit that a member sends after it was fenced; every other request is in order."""
         self._departures.on_request(name, message)
-        self._report_each(self._retries.on_request(name, message), self._words.on_request(name, message))
+        self._report_each(
+            self._retries.on_request(name, message),
+            self._words.on_request(name, message),
+            self.subscriptions.on_request(name, message),
+        )
         if violation := self._fenced.on_request(name, message):
             self._violations.report(*violation)
 
@@ -122,6 +135,7 @@ class ObservedMembers:
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
+        self.subscriptions.on_response(name, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
             offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
@@ -192,6 +206,7 @@ class ObservedMembers:
         self._departures.on_new_life(name)
         self._retries.on_new_life(name)
         self._words.on_new_life(name)
+        self.subscriptions.on_new_life(name)
         self._positions.on_owner_change(name)
         self._owners.on_member_stop(name, at_ms)
 
@@ -224,6 +239,7 @@ class ObservedMembers:
         """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
         0."""
         self._owners.on_topic_deleted(topic, at_ms)
+        self.subscriptions.on_topic_deleted(topic)
 
     # Until now
 
