@@ -41,7 +41,7 @@ from regroup.lab.search.swarm_setup import (
     draw_topics,
     draw_workload,
 )
-from regroup.lab.search.swarm_situations import draw_situations, with_patterns
+from regroup.lab.search.swarm_situations import draw_situations, with_variations
 from regroup.lab.search.swarm_transforms import TRANSFORM_SHARE, with_transform
 
 __all__ = ["draw_plan"]
@@ -108,7 +108,7 @@ def draw_plan(
     if has_sequences and has_all_faults:
         steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
         steps += draw_sequences(random_stream, setup, duration_ms)
-        setup = with_patterns(random_stream, setup)
+        setup = with_variations(random_stream, setup)
         steps += draw_situations(random_stream, setup, duration_ms)
         steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
     plan = replace(

@@ -1,12 +1,13 @@
 """Draws situations that faults at drawn times do not lead to: unusual requests, late records, refused commits, members
 that change their subscription or their protocol.
 
-    plan = with_patterns(random_stream, plan)
+    plan = with_variations(random_stream, plan)
     steps = draw_situations(random_stream, plan, duration_ms)
 
 Each has a random stream of its own, so that in all other plans a seed draws what it drew before.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
@@ -39,6 +40,7 @@ from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
 from regroup.lab.search.swarm_protocols import draw_new_topics, draw_pattern, has_consumer_protocol
+from regroup.members.runtime.workload import Workload
 
 RandomStream = Callable[[str], Random]
 
@@ -67,8 +69,9 @@ DEFAULT_COMMIT_TIMEOUT_MS: Final = 5_000
 REQUEST_TIMEOUT_MS: Final = 30_000
 
 
-def with_patterns(random_stream: RandomStream, plan: SimulationPlan) -> SimulationPlan:
-    """A plan of classic groups, in few plans with members that subscribe to patterns."""
+def with_variations(random_stream: RandomStream, plan: SimulationPlan) -> SimulationPlan:
+    """A plan with keys of drawn lengths, and in few plans of classic groups with members that subscribe to patterns."""
+    plan = replace(plan, workload=draw_key_bytes(random_stream("key bytes"), plan.workload))
     rng = random_stream("patterns of classic members")
     if has_consumer_protocol(plan.members) or rng.random() >= PATTERN_SHARE:
         return plan
@@ -77,6 +80,12 @@ def with_patterns(random_stream: RandomStream, plan: SimulationPlan) -> Simulati
         for name, each in plan.members.items()
     }
     return replace(plan, members=members)
+
+
+def draw_key_bytes(rng: Random, workload: Workload) -> Workload:
+    """The workload, if its records have keys, with a least length for them: murmur2 takes four bytes at a time."""
+    key_bytes = rng.choice((0, 8, 8, 11, 12))
+    return dataclasses.replace(workload, key_bytes=key_bytes) if workload.keys else workload
 
 
 def draw_situations(random_stream: RandomStream, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:
@@ -126,8 +135,13 @@ def draw_odd_requests(rng: Random, groups: Sequence[str], duration_ms: int) -> I
 
 
 def draw_late_records(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:
-    """Draw the steps in which members join while Kafka's log takes longer for each record than a coordinator waits."""
+    """Draw the steps in which Kafka's log takes longer for each record than a coordinator waits: while members join
+    again, and when offsets are committed one after the other before there are any members."""
     timeout_ms = int(plan.settings.get("offsets.commit.timeout.ms", DEFAULT_COMMIT_TIMEOUT_MS))
+    group, topic = next(iter(plan.members.values())).group, next(iter(plan.topics))
+    yield _at(0, SlowKafkaLog(3 * timeout_ms, 4 * timeout_ms))
+    for at_ms in (0, timeout_ms // 2, timeout_ms // 2 + 200):
+        yield _at(at_ms, OffsetsAreAltered(topic, group, 0))
     for _ in range(rng.choice((1, 3))):
         at_ms = rng.randrange(duration_ms)
         late_ms = timeout_ms + rng.choice((100, 2_000, timeout_ms))

@@ -131,17 +131,17 @@ class ConsumerProtocolMachine:
         self._says_everything = self._says_owned = False
         return request
 
-    def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, ConsumerChange]:
+    def leave(self) -> tuple[ConsumerGroupHeartbeatRequest, tuple[ConsumerChange, ...]]:
         """Give up all partitions; returns the heartbeat that leaves the group, with epoch -1 (-2 for a static member),
-        and the change of the member.
+        and the change of the member, if it has owned any.
 
         Kafka's consumer unsubscribes when it is closed, so this heartbeat has an empty subscription.
         """
-        change = PartitionsRevoked(self.assigned_partitions)
+        changes = (PartitionsRevoked(self.assigned_partitions),) if self._owned else ()
         self._owned, self._assigned = frozenset(), None
         if self._pattern:
-            return replace(self.last_heartbeat(), subscribed_topic_regex=""), change
-        return replace(self.last_heartbeat(), subscribed_topic_names=[]), change
+            return replace(self.last_heartbeat(), subscribed_topic_regex=""), changes
+        return replace(self.last_heartbeat(), subscribed_topic_names=[]), changes
 
     def last_heartbeat(self) -> ConsumerGroupHeartbeatRequest:
         """The heartbeat that leaves the group, with epoch -1, or -2 from a static member, which may return.

@@ -361,8 +361,9 @@ class ConsumerProtocolProcess:
         self._offsets.commit(tuple(self._offsets.positions), self._send_last_heartbeat)
 
     def _send_last_heartbeat(self) -> None:
-        request, change = self.consumer.leave()
-        self._observe(change)
+        request, changes = self.consumer.leave()
+        for change in changes:
+            self._observe(change)
         self._observe(LeftGroup("the consumer is being closed"))
         self._requests.send(request, lambda response: self._close(), self._close)
 

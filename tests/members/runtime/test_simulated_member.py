@@ -27,6 +27,7 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.notes import MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
@@ -56,6 +57,7 @@ class GroupOfMembers:
         self._network = network
         self.members: dict[str, SimulatedMember] = {}
         self.reports: list[tuple[str, ConsumerChange | ConsumerError]] = []
+        self.notes: list[tuple[str, MemberNote]] = []
         self.ledger = RecordLedger()
         self.commit_delay_s = 0.0
         self._transports: list[TcpTransport] = []
@@ -82,6 +84,7 @@ class GroupOfMembers:
             workload=workload,
             ledger=self.ledger,
             observe=lambda member, change: self.reports.append((member, change)),
+            on_note=lambda member, note: self.notes.append((member, note)),
         )
         self.members[name].start()
         return self.members[name]
@@ -256,6 +259,18 @@ async def test_records_in_processing_are_dropped_at_a_restart() -> None:
         producer.close()
 
 
+async def test_a_member_that_unsubscribes_owns_nothing_until_it_subscribes_again() -> None:
+    async with group_of_members() as group:
+        anna, _ = group.add("anna"), group.add("ben")
+        await asyncio.sleep(10)
+        anna.unsubscribe()
+        await asyncio.sleep(10)
+        assert group.assigned_counts() == {"anna": 0, "ben": 6}
+        anna.subscribe()
+        await asyncio.sleep(10)
+        assert group.assigned_counts() == {"anna": 3, "ben": 3}
+
+
 async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> None:
     async with group_of_members() as group:
         workload = Workload(records_per_s=10)
@@ -268,6 +283,7 @@ async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> N
         assert len(group.members["anna"].consumer.assigned_partitions) == 6
         assert zombie.view.condition == "zombie"
         assert zombie.view.last_error == "commit: UNKNOWN_MEMBER_ID"
+        assert ("ben", RequestRefused("OffsetCommit", "UNKNOWN_MEMBER_ID")) in group.notes
         assert group.ledger.counts.duplicates > 50
 
 

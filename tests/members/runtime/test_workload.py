@@ -38,6 +38,24 @@ def test_records_before_the_first_position_do_not_count() -> None:
     assert counts_after(100, 101, start=100, committed=102) == RecordCounts(processed=2)
 
 
+def test_a_record_below_the_first_position_is_new_and_those_between_are_missing_until_they_are_processed() -> None:
+    ledger = RecordLedger()
+    ledger.start_partition(ORDERS_0, 5)
+    assert ledger.record_processed(ORDERS_0, 5, 0, 0)
+    assert ledger.record_processed(ORDERS_0, 2, 0, 0)
+    ledger.record_committed(ORDERS_0, 6)
+    assert ledger.counts == RecordCounts(processed=2, skipped=2)
+    assert ledger.record_processed(ORDERS_0, 3, 0, 0)
+    assert ledger.record_processed(ORDERS_0, 4, 0, 0)
+    assert ledger.counts == RecordCounts(processed=4)
+
+
+def test_keys_have_at_least_the_size_that_is_asked_for() -> None:
+    workload = Workload(keys=2, key_bytes=8)
+    assert [workload.key(number) for number in range(3)] == [b"key-0...", b"key-1...", b"key-0..."]
+    assert Workload().key(0) is None
+
+
 def test_a_record_is_late_if_it_is_first_processed_after_late_after_ms() -> None:
     ledger = RecordLedger(late_after_ms=1_000)
     assert ledger.record_processed(ORDERS_0, 0, 0, 1_000)
