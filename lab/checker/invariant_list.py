@@ -57,7 +57,12 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             ),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
-        "Deadlines": (*_from_docstrings(c.DEADLINE_INVARIANTS), (OFFSETS_EXPIRE, ""), (CHECKS_KEEP_THEIR_INTERVAL, ""), (RECORDS_TIME_OUT, "")),
+        "Deadlines": (
+            *_from_docstrings(c.DEADLINE_INVARIANTS),
+            (OFFSETS_EXPIRE, ""),
+            (CHECKS_KEEP_THEIR_INTERVAL, ""),
+            (RECORDS_TIME_OUT, ""),
+        ),
         "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
         "Groups": (
             *_from_docstrings([*GROUP_INVARIANTS, *steps]),

@@ -361,11 +361,7 @@ MemberStep = (
     | Unsubscribes
 )
 TransactionStep = (
-    CommitsInTransaction
-    | AbortsTransaction
-    | AbandonsTransaction
-    | IsFencedInTransaction
-    | CommitsWithoutGeneration
+    CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction | CommitsWithoutGeneration
 )
 ClientStep = (
     MemberIsExpelled
@@ -380,9 +376,7 @@ ClientStep = (
     | ProtocolIsChanged
     | OldMemberComesAndGoes
 )
-NetworkStep = (
-    CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost | ErrorIsUnknown
-)
+NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost | ErrorIsUnknown
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails
 TopicStep = TopicIsCreated | TopicGrows | TopicIsDeleted

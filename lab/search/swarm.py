@@ -19,6 +19,7 @@ from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationS
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
+from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
@@ -30,7 +31,6 @@ from regroup.lab.search.swarm_protocols import (
     draw_slow_revoker,
     has_consumer_protocol,
 )
-from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_sequences import draw_sequences
 from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,

@@ -50,7 +50,7 @@ def draw_lost_joins(rng: Random, classic: Sequence[str], duration_ms: int) -> It
     refuses = KafkaLogFails(rng.choice(LOG_ERROR_NAMES), 30_000, latency_ms=rng.choice((500, 2_000)))
     yield PlannedStep(StepTrigger(delay_ms=at_ms), refuses)
     for _ in range(4):
-        rejoins = StepTrigger(delay_ms=at_ms + rng.randrange(20_000) // 100 * 100)
+        rejoins = StepTrigger(delay_ms=min(at_ms + rng.randrange(20_000), duration_ms - 1) // 100 * 100)
         yield PlannedStep(rejoins, RequestsRebalance(rng.choice(classic)))
 
 

@@ -110,6 +110,11 @@ def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:
     return any(each.protocol == CONSUMER for each in members.values())
 
 
+def is_mixed(members: Mapping[str, MemberPlan]) -> bool:
+    """Whether there are members of both protocols."""
+    return has_consumer_protocol(members) and any(each.protocol != CONSUMER for each in members.values())
+
+
 def draw_consumer_settings(rng: Random) -> dict[str, str | int]:
     """Draw the broker settings of groups of the consumer protocol: the session timeout is Kafka's default, or a short
     one."""

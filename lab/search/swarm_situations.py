@@ -25,12 +25,14 @@ from regroup.lab.plan.rare_steps import (
 from regroup.lab.plan.steps import (
     BecomesZombie,
     CutOff,
+    GroupIsDescribed,
     InvalidRequestIsSent,
     Joins,
     KafkaLogFails,
     MemberIsExpelled,
     NewMemberDoesNotReturn,
     OffsetsAreAltered,
+    RequestLost,
     RequestsRebalance,
     SimulationStep,
     SlowKafkaLog,
@@ -39,7 +41,7 @@ from regroup.lab.plan.steps import (
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
-from regroup.lab.search.swarm_protocols import draw_new_topics, draw_pattern, has_consumer_protocol
+from regroup.lab.search.swarm_protocols import draw_new_topics, draw_pattern, has_consumer_protocol, is_mixed
 from regroup.members.runtime.workload import Workload
 
 RandomStream = Callable[[str], Random]
@@ -62,7 +64,9 @@ ZOMBIE_SHARE: Final = 1 / 4
 """The share of plans with records in which a member becomes a zombie while it reads."""
 LOWERED_OFFSET_SHARE: Final = 1 / 4
 """The share of plans with records in which a group begins to read in the middle, and is set back to the beginning."""
-LOST_CREATION_SHARE: Final = 1 / 3
+MIXED_RECORDS_SHARE: Final = 2 / 3
+"""The share of plans with members of both protocols, and without records, that get some: their members commit then."""
+LOST_CREATION_SHARE: Final = 1 / 2
 """The share of plans with the consumer protocol in which the log loses the classic group whose place theirs takes."""
 DEFAULT_COMMIT_TIMEOUT_MS: Final = 5_000
 """Kafka's default of `offsets.commit.timeout.ms`."""
@@ -70,8 +74,13 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 
 
 def with_variations(random_stream: RandomStream, plan: SimulationPlan) -> SimulationPlan:
-    """A plan with keys of drawn lengths, and in few plans of classic groups with members that subscribe to patterns."""
-    plan = replace(plan, workload=draw_key_bytes(random_stream("key bytes"), plan.workload))
+    """A plan with keys of drawn lengths; some of mixed groups get records, a few of classic groups get members that
+    subscribe to patterns."""
+    workload = draw_key_bytes(random_stream("key bytes"), plan.workload)
+    records = random_stream("records of mixed groups")
+    if is_mixed(plan.members) and not workload.records_per_s and records.random() < MIXED_RECORDS_SHARE:
+        workload = Workload(records_per_s=records.choice((0.2, 0.5)))
+    plan = replace(plan, workload=workload)
     rng = random_stream("patterns of classic members")
     if has_consumer_protocol(plan.members) or rng.random() >= PATTERN_SHARE:
         return plan
@@ -96,6 +105,8 @@ def draw_situations(random_stream: RandomStream, plan: SimulationPlan, duration_
     consumers = [name for name, each in plan.members.items() if each.protocol == CONSUMER]
     if not consumers:
         yield from draw_new_topics(random_stream("new topics of classic members"), plan.members, duration_ms)
+        for name in [name for name, each in plan.members.items() if each.pattern]:
+            yield _at(0, RequestLost(name, "Metadata"))  # so that it does not know the topics when it could join
     odd = random_stream("odd requests")
     if odd.random() < ODD_REQUEST_SHARE:
         yield from draw_odd_requests(odd, groups, duration_ms)
@@ -147,16 +158,19 @@ def draw_late_records(rng: Random, plan: SimulationPlan, duration_ms: int) -> It
         late_ms = timeout_ms + rng.choice((100, 2_000, timeout_ms))
         yield _at(at_ms, SlowKafkaLog(late_ms, late_ms + rng.choice((5_000, 20_000))))
         for _ in range(2):
-            yield _at(at_ms + rng.randrange(5_000), RequestsRebalance(rng.choice(list(plan.members))))
+            rejoins_ms = min(at_ms + rng.randrange(5_000), duration_ms - 1)
+            yield _at(rejoins_ms, RequestsRebalance(rng.choice(list(plan.members))))
 
 
 def draw_lost_creation(rng: Random, group: str, consumers: Sequence[str]) -> Iterator[PlannedStep]:
     """Draw the steps in which members of the consumer protocol join while Kafka's log has yet to commit the creation of
     a classic group without members, which it then refuses."""
     refuses = KafkaLogFails(rng.choice(LOG_ERROR_NAMES), 20_000, latency_ms=rng.choice((500, 2_000, 5_000)))
+    at_ms = rng.choice((700, 1_000, 2_000))
     yield _at(0, refuses)
-    yield _at(0, NewMemberDoesNotReturn(group))
-    yield _at(rng.choice((100, 400)), Joins(rng.choice(consumers)))
+    yield _at(0, GroupIsDescribed(group))  # by this request there is a coordinator
+    yield _at(at_ms, NewMemberDoesNotReturn(group))
+    yield _at(at_ms + rng.choice((100, 400)), Joins(rng.choice(consumers)))
 
 
 def draw_reading_situations(

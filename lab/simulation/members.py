@@ -241,7 +241,9 @@ class SimulatedMembers:
         """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
         member = self.by_name.get(name)
         if isinstance(member, SimulatedMember) and not member.is_stopped:
-            member.unsubscribe(lambda: self._checker.members.subscriptions.on_unsubscribe(name) if self._checker else None)
+            member.unsubscribe(
+                lambda: self._checker.members.subscriptions.on_unsubscribe(name) if self._checker else None
+            )
 
     def subscribe(self, name: str) -> None:
         """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""

@@ -24,9 +24,9 @@ DEFAULT_PARTITIONER: Final = PartitionerSettings()
 class Workload:
     """What producers write and how consumers process it. Raises ValueError for negative values.
 
-    Producers write `records_per_s` into each topic, with `keys` different keys (0: none) of at least
-    `key_bytes`, to the partitions that `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most `max_poll_records` from one
-    poll. A record is late `late_after_ms` after it was produced.
+    Producers write `records_per_s` into each topic, with `keys` different keys (0: none) of at least `key_bytes`, to
+    the partitions that `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most
+    `max_poll_records` from one poll. A record is late `late_after_ms` after it was produced.
     """
 
     records_per_s: float = 0.0

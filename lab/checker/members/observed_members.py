@@ -74,6 +74,8 @@ class ObservedMembers:
         the owners of partitions are not checked. `has_pattern` says whether it is a classic member with a pattern.
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
+        for part in (self._fenced, self._departures, self._retries, self._words):
+            part.on_new_life(name)  # a former process may have ended by itself
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
     def has_unsound_assignor(self, member_id: str | None) -> bool:

@@ -23,8 +23,8 @@ from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse,
 UNSUBSCRIBED_STAYS_OUT: Final = "A member that has unsubscribed does not join before it subscribes again."
 PATTERN_NEEDS_METADATA: Final = "A classic member with a pattern joins only when it has seen the topics of the cluster."
 LEADER_ASSIGNS_ALL_TOPICS: Final = (
-    "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning and no "
-    "member owns any yet."
+    "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning "
+    "and no member owns any yet."
 )
 SUBSCRIPTION_SENTENCES: Final = (UNSUBSCRIBED_STAYS_OUT, PATTERN_NEEDS_METADATA, LEADER_ASSIGNS_ALL_TOPICS)
 

@@ -131,7 +131,13 @@ async def come_and_go(client: LabClient, join: JoinGroupRequest) -> None:
         return
     joined = await client.send_once(group, replace(join, member_id=first.member_id))
     if joined is not None and not joined.error_code and not joined.leader:
-        sync = SyncGroupRequest(group_id=group, generation_id=joined.generation_id, member_id=first.member_id)
+        sync = SyncGroupRequest(
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=first.member_id,
+            protocol_type=joined.protocol_type,
+            protocol_name=joined.protocol_name,
+        )
         await client.request(group, sync)
     leaving = MemberIdentity(member_id=first.member_id)
     await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))

@@ -51,5 +51,8 @@ def test_a_lost_fetch_of_offsets_is_repeated_only_while_the_member_is_in_its_gro
         member.failures[-1]()
         await asyncio.sleep(2 * RETRY_MS / 1000)
         assert len(member.failures) == 2
+        member.generation = MemberGeneration(5, "anna")
+        member.offsets.add([ORDERS_0])
+        assert len(member.failures) == 3
 
     run_in_virtual_time(main(), VirtualLoop())
