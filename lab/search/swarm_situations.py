@@ -19,7 +19,6 @@ from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import (
     CommitsWithoutGeneration,
     ErrorIsUnknown,
-    InstanceIdIsTaken,
     Unsubscribes,
 )
 from regroup.lab.plan.steps import (
@@ -59,7 +58,7 @@ UNKNOWN_ERROR_SHARE: Final = 1 / 12
 UNSUBSCRIBING_SHARE: Final = 1 / 12
 """The share of plans with classic members in which one unsubscribes, and subscribes again later."""
 REFUSED_COMMIT_SHARE: Final = 1 / 2
-"""The share of plans with records in which a member is removed or fenced while it reads."""
+"""The share of plans with records in which dynamic members are removed while they read."""
 ZOMBIE_SHARE: Final = 1 / 4
 """The share of plans with records in which a member becomes a zombie while it reads."""
 LOWERED_OFFSET_SHARE: Final = 1 / 4
@@ -199,15 +198,11 @@ def draw_reading_situations(
 def draw_refused_commits(
     rng: Random, members: Mapping[str, MemberPlan], classic: Sequence[str]
 ) -> Iterator[PlannedStep]:
-    """Draw the steps in which classic members lose their membership between two commits: an administrator removes one,
-    a client takes the instance id of a static one, which joins again later."""
+    """Draw the steps in which an administrator removes dynamic classic members between two of their commits."""
     for name in rng.sample(classic, min(2, len(classic))):
         trigger = StepTrigger(f"{name} sends OffsetCommit", rng.choice((0, 5_000)))
         if members[name].instance_id is None:
             yield PlannedStep(trigger, MemberIsExpelled(name))
-        else:
-            yield PlannedStep(trigger, InstanceIdIsTaken(name))
-            yield PlannedStep(StepTrigger(trigger.milestone, 90_000), Joins(name))
 
 
 def draw_lowered_offsets(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:

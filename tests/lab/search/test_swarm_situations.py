@@ -36,11 +36,12 @@ def test_most_plans_without_records_have_no_such_situation() -> None:
     assert all(counted[name] > 10 for name in ("CommitsWithoutGeneration", "ErrorIsUnknown", "Unsubscribes"))
 
 
-def test_members_are_fenced_only_where_they_read_records() -> None:
-    without, reading = SimulationPlan(members={"anna": ANNA}), SimulationPlan(members={"anna": ANNA}, workload=RECORDS)
-    fenced = [[seed for seed in SEEDS if "InstanceIdIsTaken" in steps_of(seed, plan)] for plan in (without, reading)]
-    assert fenced[0] == []
-    assert 100 < len(fenced[1]) < 200
+def test_members_are_removed_only_where_they_read_records() -> None:
+    members = {"anna": MemberPlan()}
+    without, reading = SimulationPlan(members=members), SimulationPlan(members=members, workload=RECORDS)
+    removed = [[seed for seed in SEEDS if "MemberIsExpelled" in steps_of(seed, plan)] for plan in (without, reading)]
+    assert removed[0] == []
+    assert 100 < len(removed[1]) < 200
 
 
 def test_only_mixed_groups_have_members_that_change_their_protocol() -> None:
