@@ -29,6 +29,7 @@ from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.offsets import offset_invariants
 from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT, LateRecords
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
 from regroup.lab.checker.store import store_invariants
@@ -52,6 +53,7 @@ class Checker:
         self.members = ObservedMembers(self.state, self.outputs, self._violations)
         self.transactions = TransactionLedger()
         self._prepared = PreparedTransactions()
+        self._late_records = LateRecords()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._groups = GroupComparison(self.state, self._violations)
@@ -214,6 +216,8 @@ class Checker:
             if record.group is None or decoded is None:
                 continue
             self.state.consumer_groups.on_stored(record, decoded)
+            for detail in self._late_records.on_stored(record.group, record.event_number, decoded):
+                self._violations.report(RECORDS_TIME_OUT, f"group {record.group}: {detail}", position)
             for sentence, detail in self.state.classic_groups.on_stored(record, decoded):
                 self._violations.report(sentence, f"group {record.group}: {detail}", position)
         self._counter.on_stored(records)

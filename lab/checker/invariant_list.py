@@ -24,9 +24,11 @@ from regroup.lab.checker.members.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
+from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
 from regroup.lab.checker.store import store_invariants as st
 from regroup.lab.checker.store.comparison import FULL_REPLAY
@@ -58,7 +60,12 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             ),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
-        "Deadlines": (*_from_docstrings(c.DEADLINE_INVARIANTS), (OFFSETS_EXPIRE, ""), (CHECKS_KEEP_THEIR_INTERVAL, "")),
+        "Deadlines": (
+            *_from_docstrings(c.DEADLINE_INVARIANTS),
+            (OFFSETS_EXPIRE, ""),
+            (CHECKS_KEEP_THEIR_INTERVAL, ""),
+            (RECORDS_TIME_OUT, ""),
+        ),
         "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
         "Groups": (
             *_from_docstrings([*GROUP_INVARIANTS, *steps]),
@@ -90,6 +97,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 *RETRY_SENTENCES,
                 WAITS_TO_RECONNECT,
                 *OWN_WORDS_SENTENCES,
+                *SUBSCRIPTION_SENTENCES,
                 *PRODUCED_SENTENCES,
             )
         ),

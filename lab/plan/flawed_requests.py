@@ -25,3 +25,9 @@ UPGRADE_ATTEMPTS: Final = (
 )
 """Requests of a member of the consumer protocol that joins, and is refused by every group."""
 FLAWED_REQUESTS: Final = (*CLASSIC_FLAWED_REQUESTS, *CONSUMER_FLAWED_REQUESTS)
+ODD_REQUESTS: Final = (
+    "a JoinGroup that lists an assignor twice",
+    "an OffsetCommit with generation 0",
+)
+"""Requests of clients that are no members. They are refused in the states of a group in which they differ from others:
+the first if the group has members, the second always."""

@@ -32,7 +32,8 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     topics: tuple[str, ...] = ("orders",)
     """The topics that it subscribes to."""
     pattern: str = ""
-    """A regular expression (RE2) in place of topics, for a member of the consumer protocol; the brokers resolve it."""
+    """A regular expression in place of topics. For a member of the consumer protocol the brokers resolve it (RE2), a
+    classic member does so itself."""
     group: str = "lab"
     """The id of its group."""
     assignors: tuple[str, ...] = ("range", "cooperative-sticky")

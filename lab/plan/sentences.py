@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from regroup.lab.plan.flawed_requests import FLAWED_REQUESTS
+from regroup.lab.plan.flawed_requests import FLAWED_REQUESTS, ODD_REQUESTS
 from regroup.notation.durations import DURATION_PATTERN, format_duration, parse_duration_ms
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
@@ -83,7 +83,7 @@ API_NAME: Final = Placeholder("|".join(api.name for api in APIS.values()), "Sync
 """A type of request by Kafka's name."""
 ERROR_NAME: Final = Placeholder("|".join(code.name for code in ErrorCode), "FENCED_INSTANCE_ID")
 """An error code by Kafka's name."""
-FLAWED_REQUEST: Final = Placeholder("|".join(FLAWED_REQUESTS), FLAWED_REQUESTS[4])
+FLAWED_REQUEST: Final = Placeholder("|".join((*FLAWED_REQUESTS, *ODD_REQUESTS)), FLAWED_REQUESTS[4])
 """A request that has to be refused."""
 
 PLACEHOLDERS: Final[dict[str, Placeholder]] = {

@@ -9,6 +9,14 @@ Sentences are parsed in `step_sentences`; expectations are in `expectations`.
 from typing import Final
 
 from regroup.lab.plan.expectations import Expectation
+from regroup.lab.plan.rare_steps import (
+    CommitsWithoutGeneration,
+    ErrorIsUnknown,
+    InstanceIdIsTaken,
+    OldMemberComesAndGoes,
+    ProtocolIsChanged,
+    Unsubscribes,
+)
 from regroup.lab.plan.sentences import Sentence
 
 ALL_HOSTS: Final = "all hosts"
@@ -303,11 +311,15 @@ class SlowKafkaLog(Sentence, frozen=True):
 
 
 class KafkaLogFails(Sentence, frozen=True):
-    """Kafka's own log fails every append with this error."""
+    """Kafka's own log fails every append with this error, after `latency_ms`."""
 
-    templates = ("Kafka's log refuses writes with {code} for {duration_ms}",)
+    templates = (
+        "Kafka's log takes {latency_ms} to refuse writes with {code} for {duration_ms}",
+        "Kafka's log refuses writes with {code} for {duration_ms}",
+    )
     code: str
     duration_ms: int
+    latency_ms: int = 10
 
 
 # -- topics
@@ -346,8 +358,11 @@ MemberStep = (
     | RestartsWithoutInstanceId
     | BecomesZombie
     | StaysOutsidePoll
+    | Unsubscribes
 )
-TransactionStep = CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction
+TransactionStep = (
+    CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction | CommitsWithoutGeneration
+)
 ClientStep = (
     MemberIsExpelled
     | OffsetsAreDeleted
@@ -357,8 +372,11 @@ ClientStep = (
     | NewMemberFallsSilent
     | GroupIsDescribed
     | InvalidRequestIsSent
+    | InstanceIdIsTaken
+    | ProtocolIsChanged
+    | OldMemberComesAndGoes
 )
-NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost
+NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost | ErrorIsUnknown
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails
 TopicStep = TopicIsCreated | TopicGrows | TopicIsDeleted

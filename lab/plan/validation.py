@@ -12,6 +12,7 @@ from regroup.coordinator.consumer.targets import ASSIGNORS
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import OldMemberComesAndGoes
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
 from regroup.lab.plan.step_sentences import brokers_named, members_named, parse_step
 from regroup.lab.plan.steps import (
@@ -45,6 +46,7 @@ STEPS_OF_GROUPS: Final = (
     GroupIsDeleted,
     NewMemberDoesNotReturn,
     NewMemberFallsSilent,
+    OldMemberComesAndGoes,
 )
 """The steps that name a group."""
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
@@ -132,10 +134,17 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
 
 
 def _pattern_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
-    if planned.protocol != CONSUMER:
-        text = f"{name} has the protocol {planned.protocol}, and a pattern needs protocol: {CONSUMER}"
-        yield PlanProblem(planned.pattern, text)
     yield from _raised_by(planned.pattern, compile_pattern, planned.pattern)
+    if planned.protocol == CLASSIC:
+        yield from _raised_by(planned.pattern, compiled_by_client, planned.pattern)
+
+
+def compiled_by_client(pattern: str) -> re.Pattern[str]:
+    """The pattern of a classic member, which matches it against the topics itself. Raises ValueError if it is none."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"invalid pattern: {pattern!r}; {error}") from error
 
 
 def _remote_assignor_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:

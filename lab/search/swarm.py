@@ -19,6 +19,7 @@ from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationS
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
+from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
@@ -40,6 +41,7 @@ from regroup.lab.search.swarm_setup import (
     draw_topics,
     draw_workload,
 )
+from regroup.lab.search.swarm_situations import draw_situations, with_variations
 from regroup.lab.search.swarm_transforms import TRANSFORM_SHARE, with_transform
 
 __all__ = ["draw_plan"]
@@ -106,6 +108,9 @@ def draw_plan(
     if has_sequences and has_all_faults:
         steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
         steps += draw_sequences(random_stream, setup, duration_ms)
+        setup = with_variations(random_stream, setup)
+        steps += draw_situations(random_stream, setup, duration_ms)
+        steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
     plan = replace(
         setup,
         # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.

@@ -64,14 +64,15 @@ def draw_patterns(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, M
     if rng.random() >= PATTERN_SHARE:
         return dict(members)
     return {
-        name: replace(each, pattern=_draw_pattern(rng, each.topics))
+        name: replace(each, pattern=draw_pattern(rng, each.topics))
         if each.protocol == CONSUMER and rng.random() < 0.5
         else each
         for name, each in members.items()
     }
 
 
-def _draw_pattern(rng: Random, topics: Sequence[str]) -> str:
+def draw_pattern(rng: Random, topics: Sequence[str]) -> str:
+    """Draw a pattern that matches these topics, or one of them and all whose names begin alike."""
     return rng.choice(("|".join(topics), f"{rng.choice(topics)}.*"))
 
 
@@ -107,6 +108,11 @@ def draw_migration_policy(rng: Random, members: Mapping[str, MemberPlan], releas
 
 def has_consumer_protocol(members: Mapping[str, MemberPlan]) -> bool:
     return any(each.protocol == CONSUMER for each in members.values())
+
+
+def is_mixed(members: Mapping[str, MemberPlan]) -> bool:
+    """Whether there are members of both protocols."""
+    return has_consumer_protocol(members) and any(each.protocol != CONSUMER for each in members.values())
 
 
 def draw_consumer_settings(rng: Random) -> dict[str, str | int]:

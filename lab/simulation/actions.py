@@ -6,6 +6,7 @@ from itertools import product
 from typing import Final
 
 from regroup.coordinator.serialization import Cause
+from regroup.lab.plan import rare_steps as rare
 from regroup.lab.plan import steps as s
 from regroup.lab.plan.sentences import Sentence
 from regroup.lab.simulation.brokers import broker_host
@@ -18,8 +19,6 @@ from regroup.server.cluster.events import PartitionsAdded, TopicDeleted
 from regroup.storage.errors import StoreError
 
 PLAN_CAUSE: Final = Cause(internal="the plan")
-LOG_FAILURE_LATENCY_MS: Final = 10
-"""How long Kafka's log takes to fail an append, when a step lets it fail."""
 
 
 def perform(step: Sentence, world: World) -> None:
@@ -62,6 +61,9 @@ def _perform_on_member(step: s.MemberStep, world: World) -> None:
             members.inject_fault(step.member, MemberFaultKind.RESTART_AS_STRANGER, step.delay_ms)
         case s.StaysOutsidePoll():
             members.inject_fault(step.member, MemberFaultKind.NO_POLL, step.duration_ms)
+        case rare.Unsubscribes():
+            members.unsubscribe(step.member)
+            world.later(step.duration_ms, partial(members.subscribe, step.member))
         case s.RequestsRebalance():
             member = members.by_name.get(step.member)
             if member is not None and not member.is_stopped:
@@ -82,6 +84,8 @@ def _perform_on_network(step: s.NetworkStep, world: World) -> None:
         case s.ConnectionsReset():
             for host in _hosts(step.host, world):
                 network.reset_connections(host)
+        case rare.ErrorIsUnknown():
+            world.members.unknown_errors.expect(step.member, step.api)
         case s.RequestLost() | s.ResponseLost():
             world.interceptor.lose_next(step.member, step.api, response=isinstance(step, s.ResponseLost))
 
@@ -126,7 +130,7 @@ def _perform_on_storage(step: s.StorageStep, world: World) -> None:
             brokers.set_log_delay(step.latency_ms)
             world.later(step.duration_ms, partial(brokers.set_log_delay, None))
         case s.KafkaLogFails():
-            brokers.set_log_delay(LOG_FAILURE_LATENCY_MS, ErrorCode[step.code])
+            brokers.set_log_delay(step.latency_ms, ErrorCode[step.code])
             world.later(step.duration_ms, partial(brokers.set_log_delay, None))
 
 

@@ -11,12 +11,14 @@ from uuid import UUID
 from regroup.lab.checker.checker import Checker
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.validation import CONSUMER, READ_COMMITTED, consumer_settings
+from regroup.lab.plan.rare_steps import ErrorIsUnknown
+from regroup.lab.plan.validation import CLASSIC, CONSUMER, READ_COMMITTED, compiled_by_client, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
+from regroup.lab.simulation.clients.unknown_errors import UnknownErrors, UnknownErrorTransport
 from regroup.lab.simulation.network.observed_transports import DialledTransport, ObservedTransport, observed
 from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
@@ -79,6 +81,7 @@ class SimulatedMembers:
         """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
         """The name of each member, by each member id that it has had."""
+        self.unknown_errors = UnknownErrors()
         self.without_assignment: set[str] = set()
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self.processed: Counter[str] = Counter()
@@ -158,6 +161,7 @@ class SimulatedMembers:
                 faults=[parse_fault(text) for text in planned.faults],
                 reads_committed=planned.isolation_level == READ_COMMITTED,
                 auto_commits=not planned.transforms_to,
+                has_pattern=bool(planned.pattern) and planned.protocol == CLASSIC,
             )
         member.start()
 
@@ -203,7 +207,7 @@ class SimulatedMembers:
             name,
             consumer_settings(name, planned),
             self._observed_transport(name),
-            Subscribe(planned.topics),
+            Subscribe(planned.topics, compiled_by_client(planned.pattern) if planned.pattern else None),
             faults=[parse_fault(text) for text in planned.faults],
             workload=self._plan.workload if self.has_workload else None,
             ledger=self._ledger_of(name, planned),
@@ -236,6 +240,20 @@ class SimulatedMembers:
         member = self.by_name.get(name)
         if member is not None and not member.is_stopped:
             member.inject_fault(MemberFault(kind, duration_ms))
+
+    def unsubscribe(self, name: str) -> None:
+        """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
+        member = self.by_name.get(name)
+        if isinstance(member, SimulatedMember) and not member.is_stopped:
+            member.unsubscribe(
+                lambda: self._checker.members.subscriptions.on_unsubscribe(name) if self._checker else None
+            )
+
+    def subscribe(self, name: str) -> None:
+        """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
+        member = self.by_name.get(name)
+        if isinstance(member, SimulatedMember) and not member.is_stopped:
+            member.subscribe(lambda: self._checker.members.subscriptions.on_subscribe(name) if self._checker else None)
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""
@@ -289,14 +307,20 @@ class SimulatedMembers:
 
     def _observed_transport(self, name: str) -> MemberTransport:
         if self._checker is None:
-            return self._transport(name)
+            return self._replacing_errors(name, self._transport(name))
         dials = self._checker.members.reconnections_of(name)
-        transport: MemberTransport = DialledTransport(self._transport(name, dials), dials)
+        transport = self._replacing_errors(name, DialledTransport(self._transport(name, dials), dials))
         if self._plan.members[name].isolation_level == READ_COMMITTED:
             transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         return ObservedTransport(
             transport, partial(self._on_request, name), partial(self._checker.members.on_response, name)
         )
+
+    def _replacing_errors(self, name: str, transport: MemberTransport) -> MemberTransport:
+        """The transport, with unknown error codes in its responses if the plan has such a step."""
+        if any(isinstance(each.step, ErrorIsUnknown) for each in self._plan.steps):
+            return UnknownErrorTransport(transport, partial(self.unknown_errors.replaced, name))
+        return transport
 
     def _on_request(self, name: str, message: Message) -> None:
         assert self._checker is not None

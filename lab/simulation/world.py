@@ -77,6 +77,8 @@ class World:
         settings = CoordinatorSettings.from_texts({name: str(value) for name, value in plan.settings.items()})
         loop_s = self.loop.time
         self.checker = Checker(settings, lambda: round(loop_s() * 1000)) if check_invariants else None
+        if self.checker:
+            self.checker.members.subscriptions.expect_topics(plan.topics)
         open_store = open_store or MemoryStore().open
         self.disk = SimulatedDisk(
             open_store,

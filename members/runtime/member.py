@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
-from regroup.members.consumer.inputs import Close, EnforceRebalance, Subscribe, TimePassed
+from regroup.members.consumer.inputs import Close, EnforceRebalance, Subscribe, TimePassed, Unsubscribe
 from regroup.members.consumer.machine import ConsumerMachine
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind, MemberMilestone
@@ -140,6 +140,18 @@ class SimulatedMember:
     def enforce_rebalance(self, reason: str) -> None:
         """Let the member rejoin, and so the group rebalance, as the Java client's enforceRebalance() does (KIP-568)."""
         self._timers.run_when_resumed(lambda: self._driver.feed(EnforceRebalance(reason)))
+
+    def unsubscribe(self, then: Callable[[], None] = lambda: None) -> None:
+        """Let the application unsubscribe from all topics, and call `then`; the process goes on without a group."""
+        self._timers.run_when_resumed(lambda: self._change_subscription(Unsubscribe(), then))
+
+    def subscribe(self, then: Callable[[], None] = lambda: None) -> None:
+        """Let the application subscribe again as it did at its start, and call `then`."""
+        self._timers.run_when_resumed(lambda: self._change_subscription(self._subscription, then))
+
+    def _change_subscription(self, change: Subscribe | Unsubscribe, then: Callable[[], None]) -> None:
+        then()
+        self._driver.feed(change)
 
     async def close(self) -> None:
         """Close the consumer if it still runs.

@@ -84,7 +84,7 @@ class SimulatedProducer:
     def _next_record(self) -> BatchRecord:
         value = b"%d" % self.sent_count
         value += b"." * (self._workload.value_bytes - len(value))
-        key = b"key-%d" % (self.sent_count % self._workload.keys) if self._workload.keys else None
+        key = self._workload.key(self.sent_count)
         self.sent_count += 1
         return BatchRecord(key=key, value=value)
 

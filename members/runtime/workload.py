@@ -24,15 +24,17 @@ DEFAULT_PARTITIONER: Final = PartitionerSettings()
 class Workload:
     """What producers write and how consumers process it. Raises ValueError for negative values.
 
-    Producers write `records_per_s` into each topic, with `keys` different keys (0: none), to the partitions that
-    `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most `max_poll_records` from one
-    poll. A record is late `late_after_ms` after it was produced.
+    Producers write `records_per_s` into each topic, with `keys` different keys (0: none) of at least `key_bytes`, to
+    the partitions that `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most
+    `max_poll_records` from one poll. A record is late `late_after_ms` after it was produced.
     """
 
     records_per_s: float = 0.0
     """How many records are written into each topic in a second."""
     keys: int = 0
     """How many different keys the records have; 0 for records without a key."""
+    key_bytes: int = 0
+    """The least size of each key in bytes: shorter ones are filled up."""
     value_bytes: int = 64
     """The size of each record's value in bytes."""
     process_ms: float = 0.0
@@ -45,11 +47,15 @@ class Workload:
     """How producers choose the partition of a record; see the guide to members."""
 
     def __post_init__(self) -> None:
-        for name in ("records_per_s", "process_ms", "keys", "value_bytes"):
+        for name in ("records_per_s", "process_ms", "keys", "key_bytes", "value_bytes"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.max_poll_records < 1:
             raise ValueError(f"max_poll_records must be at least 1, not {self.max_poll_records}")
+
+    def key(self, number: int) -> bytes | None:
+        """The key of the record with this number, counted from 0; None if the records have none."""
+        return (b"key-%d" % (number % self.keys)).ljust(self.key_bytes, b".") if self.keys else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.consumer import rules
 from regroup.lab.checker.consumer.groups import ConsumerGroups
-from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike
+from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
+from regroup.lab.checker.consumer.stored_group import StoredMember
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
+from regroup.protocol.consumer.subscription import HIGHEST_VERSION, MalformedConsumerProtocol, decode_assignment
 from regroup.protocol.errors import ErrorCode
 
 MOST_KEYS_IN_A_SMALL_MAP: Final = 12
@@ -67,7 +68,10 @@ def a_classic_member_joins_at_its_epoch(
 def a_classic_member_syncs_what_it_is_assigned(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """The assignment in a SyncGroup response has the partitions that the store has for the member, by their topics."""
+    """The assignment in a SyncGroup response has the partitions that the store has for the member, by their topics.
+
+    It is encoded in the version of the member's first subscription.
+    """
     command, response, group = exchange.command, exchange.response, groups.group(exchange.group_id).stored
     if not isinstance(command, c.SyncGroup) or not group.is_consumer:
         return None
@@ -78,9 +82,13 @@ def a_classic_member_syncs_what_it_is_assigned(
     by_id = command.topics.by_id
     stored = {(by_id[topic_id].name, index) for topic_id, index in member.assigned if topic_id in by_id}
     try:
-        given = [(each.topic, each.partition) for each in decode_assignment(said.assignment).partitions]
+        assignment = decode_assignment(said.assignment)
     except MalformedConsumerProtocol as error:
         return f"the assignment of {command.member_id} cannot be decoded: {error}"
+    given = [(each.topic, each.partition) for each in assignment.partitions]
+    version = subscription_version(member)
+    if version is not None and assignment.version != version:
+        return f"{command.member_id} gets an assignment of version {assignment.version}, and subscribes with {version}"
     if sorted(given) != sorted(stored):
         return f"{command.member_id} gets {sorted(given)}, and the store has {sorted(stored)}"
     return None
@@ -115,6 +123,34 @@ def _bucket_of(topic_id: str) -> int:
     first, second, third, fourth = unpack(">4I", urlsafe_b64decode(f"{topic_id}=="))
     hashed = int(first ^ second ^ third ^ fourth)
     return (hashed ^ hashed >> 16) % 16
+
+
+def subscription_version(member: StoredMember) -> int | None:
+    """The version of the first subscription of a classic member; None if it has none, or one that Kafka would not
+    encode."""
+    offered = member.profile.classic.supported_protocols if member.profile.classic else ()
+    version = int.from_bytes(offered[0].metadata[:2], "big") if offered else HIGHEST_VERSION + 1
+    return version if version <= HIGHEST_VERSION else None
+
+
+def a_leaving_member_gets_the_error_of_the_rules(
+    groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
+) -> str | None:
+    """LeaveGroup removes each member of a group of the consumer protocol that it names by its member id, or by its
+    instance id alone, and refuses the others."""
+    command, response, group = exchange.command, exchange.response, groups.group(exchange.group_id).stored
+    if not isinstance(command, c.LeaveGroup) or not group.is_consumer or waits_for_log(exchange):
+        return None
+    said: Any = response
+    for leaving, answered in zip(command.members, said.members, strict=False):
+        names_instance_alone = not leaving.member_id and leaving.group_instance_id is not None
+        if names_instance_alone and group.member_of_instance(leaving.group_instance_id or "") is not None:
+            expected = ErrorCode.NONE
+        else:
+            expected = rules.identity_error(group, leaving.member_id, leaving.group_instance_id)
+        if answered.error_code != expected:
+            return f"{leaving} gets {ErrorCode.name_of(answered.error_code)}, and the rules have {expected.name}"
+    return None
 
 
 CLASSIC_MEMBER_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (

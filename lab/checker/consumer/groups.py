@@ -20,8 +20,10 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.migration.events import AnyMigrationEvent, GroupDowngraded, GroupUpgraded
 from regroup.coordinator.consumer_group import AWAY_EPOCH
 from regroup.coordinator.events import (
+    AppendFailed,
     CoordinatorLoaded,
     Event,
+    GroupCreated,
     GroupDeleted,
     MemberLeft,
     MemberRemoved,
@@ -39,7 +41,7 @@ RELEVANT_TYPES: Final = frozenset(
     for each in (
         *get_args(ce.AnyConsumerEvent),
         *get_args(AnyMigrationEvent),
-        *(CoordinatorLoaded, GroupDeleted, MemberLeft, MemberRemoved, StaticMemberReplaced),
+        *(AppendFailed, CoordinatorLoaded, GroupCreated, GroupDeleted, MemberLeft, MemberRemoved, StaticMemberReplaced),
     )
 )
 """The types of the events that say what a group of the consumer protocol is like."""
@@ -84,6 +86,8 @@ class KnownGroup:
     """Number of the newest exchange whose response was checked."""
     event_number: int = 0
     """Number of the last event that was applied."""
+    creation_number: int = 0
+    """Number of the event that has created the classic group."""
     queue: deque[tuple[int, Event]] = field(default_factory=deque)
     """Stored events with their numbers that no response has rested on so far."""
 
@@ -171,6 +175,10 @@ class ConsumerGroups:
             case ce.StaticMemberAway(member_id=member_id) if member_id in group.members:
                 member = group.members[member_id]
                 member.epochs, member.since = [AWAY_EPOCH], dict.fromkeys(member.assigned, 0)
+            case GroupCreated():
+                group.creation_number = group.event_number
+            case AppendFailed(append_number=number) if number == group.creation_number:
+                group.classic_members.clear()  # Kafka's log has lost the group
             case GroupDowngraded() | ce.ConsumerGroupEnded() | GroupDeleted():
                 group.members.clear()
 

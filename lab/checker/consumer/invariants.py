@@ -14,6 +14,7 @@ from regroup.lab.checker.consumer import rules
 from regroup.lab.checker.consumer.classic_members import (
     CLASSIC_MEMBER_INVARIANTS,
     a_classic_member_gets_the_error_of_the_rules,
+    a_leaving_member_gets_the_error_of_the_rules,
 )
 from regroup.lab.checker.consumer.groups import AnsweredMember, ConsumerGroups, assignment_of
 from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
@@ -281,6 +282,7 @@ RULE_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_heartbeat_gets_the_error_of_the_rules,
     a_commit_gets_the_error_of_the_rules,
     a_classic_member_gets_the_error_of_the_rules,
+    a_leaving_member_gets_the_error_of_the_rules,
 )
 """Invariants of all responses, by the group as it was before the request."""
 HEARTBEAT_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (

@@ -26,6 +26,7 @@ from regroup.lab.checker.members.positions import ReadPositions
 from regroup.lab.checker.members.produced_records import ProducedRecords
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.retries import Retries
+from regroup.lab.checker.members.subscriptions import Subscriptions
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommitCompleted,
@@ -54,7 +55,8 @@ class ObservedMembers:
         self._fenced = FencedMembers()
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
-        self._words = OwnWords()
+        self.subscriptions = Subscriptions()
+        self._words = OwnWords(self.subscriptions.has_pattern)
         self._commits = Commits(state.now_ms)
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
@@ -75,13 +77,17 @@ class ObservedMembers:
         faults: Collection[MemberFault] = (),
         reads_committed: bool = False,
         auto_commits: bool = True,
+        has_pattern: bool = False,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
 
         A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
         the owners of partitions are not checked. `faults` are those of its plan; `reads_committed` and `auto_commits`
-        are settings of its consumer.
+        are settings of its consumer, and `has_pattern` says whether it is a classic member with a pattern.
         """
+        self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
+        for part in (self._fenced, self._departures, self._retries, self._words):
+            part.on_new_life(name)  # a former process may have ended by itself
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
@@ -139,6 +145,7 @@ class ObservedMembers:
             self._departures.on_request(name, message),
             self._retries.on_request(name, message),
             self._words.on_request(name, message),
+            self.subscriptions.on_request(name, message),
             self._fenced.on_request(name, message),
             self._commits.on_request(name, message),
             self._planned.on_request(name, message),
@@ -149,6 +156,7 @@ class ObservedMembers:
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
+        self.subscriptions.on_response(name, response)
         self._fenced.on_response(name, message, response)
         self._commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)
@@ -236,6 +244,7 @@ class ObservedMembers:
         self._departures.on_new_life(name)
         self._retries.on_new_life(name)
         self._words.on_new_life(name)
+        self.subscriptions.on_new_life(name)
         self._positions.on_owner_change(name)
         self._owners.on_member_stop(name, at_ms)
 
@@ -268,6 +277,7 @@ class ObservedMembers:
         """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
         0."""
         self._owners.on_topic_deleted(topic, at_ms)
+        self.subscriptions.on_topic_deleted(topic)
 
     # Until now
 

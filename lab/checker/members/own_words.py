@@ -9,7 +9,7 @@ words.on_fetched("anna", {partition: 17})           # the committed offsets that
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
@@ -57,7 +57,9 @@ _REASON: Final = re.compile(r"encountered (\w+) from (\w+) response")
 class OwnWords:
     """What the members of a run know, by name: where they have to read, and which errors they have got."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_pattern: Callable[[str], bool] = lambda name: False) -> None:
+        self._has_pattern = has_pattern
+        """Whether a member subscribes to a pattern, and so asks for all topics."""
         self._fetched: defaultdict[str, set[TopicPartition]] = defaultdict(set)
         """Partitions that a member owns, and whose committed offset it has fetched."""
         self._errors: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -129,7 +131,7 @@ class OwnWords:
                 found = _REASON.search(message.reason or "")
                 if found and (found[1], found[2]) not in self._errors[name]:
                     return MemberViolation(REASONS_ARE_TRUE, f"{name} joins, and says: {message.reason}")
-            case MetadataRequest() if message.topics is None and name in self._classic:
+            case MetadataRequest() if message.topics is None and name in self._classic and not self._has_pattern(name):
                 return MemberViolation(ASKS_FOR_ITS_TOPICS, f"{name} asks for all topics")
             case SyncGroupRequest() if name in self._never_sync:
                 return MemberViolation(NEVER_SYNCS, f"{name} sends SyncGroup")

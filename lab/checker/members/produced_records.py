@@ -132,7 +132,7 @@ class ProducedRecords:
 
     def _judge_order(self, topic: str, progress: _TopicProgress, record: _Produced) -> Iterator[MemberViolation]:
         keys = self._workload.keys
-        key = b"key-%d" % (record.number % keys) if keys else None
+        key = (b"key-%d" % (record.number % keys)).ljust(self._workload.key_bytes, b".") if keys else None
         if (record.number, record.key) != (progress.next_number, key):
             due = f"record {progress.next_number} with the key {key!r}"
             yield MemberViolation(

@@ -54,11 +54,11 @@ def _leave(group: str, topic: str) -> LeaveGroupRequest:
     return LeaveGroupRequest(group_id=group, member_id=UNKNOWN_MEMBER_ID, members=[unknown, unknown])
 
 
-def _commit(group: str, topic: str) -> OffsetCommitRequest:
+def _commit(group: str, topic: str, generation_id: int = 1) -> OffsetCommitRequest:
     rows = [OffsetCommitRequestPartition(partition_index=0, committed_offset=0)]
     return OffsetCommitRequest(
         group_id=group,
-        generation_id_or_member_epoch=1,
+        generation_id_or_member_epoch=generation_id,
         member_id=UNKNOWN_MEMBER_ID,
         topics=[OffsetCommitRequestTopic(name=topic, partitions=rows)],
     )
@@ -95,6 +95,9 @@ _REQUESTS: Final[dict[str, Callable[[str, str], Message]]] = {
     "a JoinGroup of an unknown member": lambda group, topic: _join(
         group, SESSION_TIMEOUT_MS, UNKNOWN_MEMBER_ID, ("range",)
     ),
+    "a JoinGroup that lists an assignor twice": lambda group, topic: _join(
+        group, SESSION_TIMEOUT_MS, "", ("range", "range")
+    ),
     "a SyncGroup of an unknown member": lambda group, topic: SyncGroupRequest(
         group_id=group, generation_id=1, member_id=UNKNOWN_MEMBER_ID
     ),
@@ -103,6 +106,7 @@ _REQUESTS: Final[dict[str, Callable[[str, str], Message]]] = {
     ),
     "a LeaveGroup of an unknown member": _leave,
     "an OffsetCommit of an unknown member": _commit,
+    "an OffsetCommit with generation 0": lambda group, topic: _commit(group, topic, 0),
     "an OffsetFetch of an unknown member": _fetch,
     "a ConsumerGroupHeartbeat of an unknown member": lambda group, topic: _consumer_heartbeat(group, 5, []),
     "a ConsumerGroupHeartbeat without a subscription": lambda group, topic: _consumer_heartbeat(group),

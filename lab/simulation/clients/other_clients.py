@@ -3,19 +3,26 @@
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
+from regroup.lab.plan import rare_steps as rare
 from regroup.lab.plan import steps as s
 from regroup.lab.plan.plan import MemberPlan
+from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.simulation.clients.flawed_requests import flawed_request
 from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.world import World
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.describe import ConsumerGroupDescribeRequest, DeleteGroupsRequest, DescribeGroupsRequest
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     LeaveGroupRequest,
     MemberIdentity,
+    SyncGroupRequest,
 )
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -32,6 +39,7 @@ REASON_OF_REMOVAL: Final = "member was removed by an admin"
 """The reason that Kafka's `Admin` gives by default in `removeMembersFromConsumerGroup`."""
 BEFORE_MEMBER_IDS: Final = {JoinGroupRequest.api_key: 3}
 """JoinGroup before KIP-394: a new member is added at once."""
+OLDEST_SUBSCRIPTION: Final = 0
 COMMIT_BY_NAME: Final = {OffsetCommitRequest.api_key: 9}
 
 
@@ -51,9 +59,19 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
         case s.GroupIsDeleted(group):
             _spawn(world, ADMINISTRATOR_HOST, group, DeleteGroupsRequest(groups_names=[group]))
         case s.NewMemberDoesNotReturn(group):
-            _spawn_once(world, group, None)
+            _spawn_once(world, group, _join_group(_first_of(group, world)))
         case s.NewMemberFallsSilent(group):
-            _spawn_once(world, group, BEFORE_MEMBER_IDS)
+            _spawn_once(world, group, _join_group(_first_of(group, world)), BEFORE_MEMBER_IDS)
+        case rare.InstanceIdIsTaken(member):
+            planned = world.plan.members[member]
+            if planned.instance_id is not None:
+                _spawn_once(world, planned.group, replace(_join_group(planned), group_instance_id=planned.instance_id))
+        case rare.ProtocolIsChanged(member):
+            if (heartbeat := _heartbeat_of_consumer_protocol(member, world)) is not None:
+                _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)
+        case rare.OldMemberComesAndGoes(group):
+            client = world.members.other_client(NEW_MEMBER_HOST)
+            world.spawn(come_and_go(client, _join_group(_first_of(group, world), OLDEST_SUBSCRIPTION)))
         case s.GroupIsDescribed(group):
             _spawn(world, ADMINISTRATOR_HOST, group, DescribeGroupsRequest(groups=[group]))
             if not world.plan.release:
@@ -77,24 +95,66 @@ def _spawn(
     world.spawn(send())
 
 
-def _spawn_once(world: World, group: str, max_versions: Mapping[int, int] | None) -> None:
+def _spawn_once(
+    world: World, group: str, message: JoinGroupRequest, max_versions: Mapping[int, int] | None = None
+) -> None:
     """Send one JoinGroup to this group, in a task of its own. Nothing waits for its response, which may be held for
     minutes."""
-    planned = next(each for each in world.plan.members.values() if each.group == group)
     client: LabClient = world.members.other_client(NEW_MEMBER_HOST, max_versions)
-    task = world.loop.create_task(client.send_once(group, _join_group(planned)))
+    task = world.loop.create_task(client.send_once(group, message))
     world.background.add(task)
     task.add_done_callback(world.background.discard)
 
 
-def _join_group(planned: MemberPlan) -> JoinGroupRequest:
-    metadata = encode_subscription(Subscription(1, planned.topics))
+def _first_of(group: str, world: World) -> MemberPlan:
+    """The options of the first member of a group in the plan."""
+    return next(each for each in world.plan.members.values() if each.group == group)
+
+
+def _join_group(planned: MemberPlan, version: int = 1) -> JoinGroupRequest:
+    """The JoinGroup of a new member with these options; `version` is that of its subscription."""
+    metadata = encode_subscription(Subscription(version, planned.topics))
     return JoinGroupRequest(
         group_id=planned.group,
         session_timeout_ms=planned.session_timeout_ms,
         rebalance_timeout_ms=planned.max_poll_interval_ms,
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name=each, metadata=metadata) for each in planned.assignors],
+    )
+
+
+async def come_and_go(client: LabClient, join: JoinGroupRequest) -> None:
+    """Join with a new member id, ask for the assignment if the coordinator makes it, and leave."""
+    group = join.group_id
+    first = await client.request(group, join)
+    if first is None or first.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+        return
+    joined = await client.send_once(group, replace(join, member_id=first.member_id))
+    if joined is not None and not joined.error_code and not joined.leader:
+        sync = SyncGroupRequest(
+            group_id=group,
+            generation_id=joined.generation_id,
+            member_id=first.member_id,
+            protocol_type=joined.protocol_type,
+            protocol_name=joined.protocol_name,
+        )
+        await client.request(group, sync)
+    leaving = MemberIdentity(member_id=first.member_id)
+    await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))
+
+
+def _heartbeat_of_consumer_protocol(member: str, world: World) -> ConsumerGroupHeartbeatRequest | None:
+    """The heartbeat with which a classic member would join by the consumer protocol; None if it is in no group."""
+    planned, running = world.plan.members[member], world.members.by_name.get(member)
+    if running is None or planned.protocol != CLASSIC or not running.consumer.generation.member_id:
+        return None
+    return ConsumerGroupHeartbeatRequest(
+        group_id=planned.group,
+        member_id=running.consumer.generation.member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=planned.max_poll_interval_ms,
+        subscribed_topic_names=list(planned.topics),
+        topic_partitions=[],
     )
 
 

@@ -3,9 +3,11 @@
 The metadata of each offset name the transaction, so that the checker can say which transaction an offset came from.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from regroup.lab.plan import steps as s
+from regroup.lab.plan.rare_steps import CommitsWithoutGeneration
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS, TransactionRequests
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.state import MemberGeneration
@@ -14,6 +16,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import InitProducerIdResponse
 
+NO_GENERATION: Final = -1
 TRANSACTIONS_SUFFIX: Final = "-transactions"
 """A transactional id of these steps is the name of a member, followed by this."""
 
@@ -21,17 +24,21 @@ TRANSACTIONS_SUFFIX: Final = "-transactions"
 def perform_in_transaction(step: s.TransactionStep, world: World) -> None:
     """Begin the transaction that a step describes, in a task of its own, with the positions of the step's member.
 
-    Nothing happens if the member does not run, or owns no partition.
+    Nothing happens if the member does not run, or owns no partition. Of a member of the consumer protocol the positions
+    are not known: in its place they are the number of the transaction, in runs without records.
     """
     member = world.members.by_name.get(step.member)
-    if not isinstance(member, SimulatedMember) or member.is_stopped:
+    if member is None or member.is_stopped:
         return
     number = world.next_transaction()
-    positions = dict(member.consumer.positions)
+    positions = dict(member.consumer.positions) if isinstance(member, SimulatedMember) else {}
     if not positions and not world.members.has_workload:
         positions = dict.fromkeys(member.consumer.assigned_partitions, number)
     if positions:
-        world.spawn(MemberTransaction(step, number, positions, member.consumer.generation, world).run())
+        generation = member.consumer.generation
+        if isinstance(step, CommitsWithoutGeneration):
+            generation = replace(generation, generation_id=NO_GENERATION)
+        world.spawn(MemberTransaction(step, number, positions, generation, world).run())
 
 
 class MemberTransaction:

@@ -63,6 +63,12 @@ def test_a_former_member_cannot_commit() -> None:
     assert codes(commit(harness, "m1", 3)) == {E.UNKNOWN_MEMBER_ID}
 
 
+def test_epoch_0_is_not_without_an_epoch_in_an_empty_group() -> None:
+    harness = ConsumerHarness().one()
+    harness.beat("m1", -1)
+    assert codes(commit(harness, "mx", 0)) == {E.UNKNOWN_MEMBER_ID}
+
+
 @behaviour("cg.oc.greater-epoch", "cg.oc.minus-one-with-member-id")
 @pytest.mark.parametrize("epoch", [3, -1])
 def test_another_epoch_is_stale(epoch: int) -> None:

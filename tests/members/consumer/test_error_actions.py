@@ -227,3 +227,25 @@ def test_a_late_refusal_of_a_commit_does_not_reset_the_next_generation(member: M
     assert error is not None
     assert error.kind is ConsumerErrorKind.REBALANCE_IN_PROGRESS
     assert member.consumer.generation.member_id == "new"
+
+
+def test_a_commit_that_is_fenced_after_its_generation_does_not_end_the_member(member: MemberHarness) -> None:
+    member.reach_stable(ORDERS_0, leader="ben")
+    member.receive(Commit({ORDERS_0: 7}))
+    member.receive(EnforceRebalance())
+    member.complete_join(2, leader="ben")
+    member.complete_commit(ErrorCode.FENCED_INSTANCE_ID)
+    error = member.changes_of(CommitCompleted)[0].error
+    assert error is not None
+    assert (error.kind, error.is_fatal) == (ConsumerErrorKind.COMMIT_FAILED, False)
+    assert member.consumer.generation.generation_id == 2
+
+
+def test_a_heartbeat_with_an_unknown_error_code_is_repeated(member: MemberHarness) -> None:
+    member.reach_stable(ORDERS_0, leader="ben")
+    member.open_requests.clear()
+    member.pass_time(3_000)
+    member.complete_heartbeat(9_999)
+    assert member.consumer.state is MemberState.STABLE
+    member.pass_time(3_000)
+    assert "Heartbeat" in member.open_request_names()

@@ -174,3 +174,10 @@ def test_a_sync_commit_fails_after_default_api_timeout_ms(member: MemberHarness)
     assert error is not None
     assert error.kind is ConsumerErrorKind.RETRIABLE_COMMIT_FAILED
     assert len(member.changes_of(CommitCompleted)) == 1
+
+
+def test_a_consumer_that_has_not_subscribed_commits_without_a_membership(member: MemberHarness) -> None:
+    member.receive(Commit({ORDERS_0: 5}))
+    member.find_coordinator()
+    assert member.complete_commit().generation_id_or_member_epoch == -1
+    assert member.changes_of(CommitCompleted)[0].error is None

@@ -248,6 +248,16 @@ def test_a_leader_requests_metadata_of_other_members_topics_before_it_assigns(me
     assert "SyncGroup" in member.open_request_names()
 
 
+def test_metadata_that_were_requested_for_fewer_topics_do_not_let_a_leader_assign(member: MemberHarness) -> None:
+    member.receive(Subscribe(("clicks",)))
+    member.receive(Poll())
+    member.find_coordinator()
+    member.complete_join(others=["ben"])  # the Metadata request for clicks is still open
+    member.respond(MetadataRequest, MetadataResponse(brokers=[], topics=[]))
+    assert member.open_request_names() == ["Metadata"]
+    assert not member.consumer.is_leader or "SyncGroup" not in member.open_request_names()
+
+
 def test_a_static_leader_that_restarts_assigns_nothing_and_follows_the_metadata() -> None:
     member = MemberHarness(group_instance_id="anna-1").subscribe()
     member.find_coordinator()

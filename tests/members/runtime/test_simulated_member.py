@@ -293,6 +293,18 @@ async def test_records_in_processing_are_dropped_at_a_restart() -> None:
         producer.close()
 
 
+async def test_a_member_that_unsubscribes_owns_nothing_until_it_subscribes_again() -> None:
+    async with group_of_members() as group:
+        anna, _ = group.add("anna"), group.add("ben")
+        await asyncio.sleep(10)
+        anna.unsubscribe()
+        await asyncio.sleep(10)
+        assert group.assigned_counts() == {"anna": 0, "ben": 6}
+        anna.subscribe()
+        await asyncio.sleep(10)
+        assert group.assigned_counts() == {"anna": 3, "ben": 3}
+
+
 async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> None:
     async with group_of_members() as group:
         workload = Workload(records_per_s=10)

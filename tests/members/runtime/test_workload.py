@@ -45,6 +45,12 @@ def test_a_record_below_the_first_known_one_is_processed_for_the_first_time() ->
     assert counts_after(5, 3, 1, 3, start=5, committed=6) == RecordCounts(processed=4, duplicates=1, skipped=2)
 
 
+def test_keys_have_at_least_the_size_that_is_asked_for() -> None:
+    workload = Workload(keys=2, key_bytes=8)
+    assert [workload.key(number) for number in range(3)] == [b"key-0...", b"key-1...", b"key-0..."]
+    assert Workload().key(0) is None
+
+
 def test_a_record_is_late_if_it_is_first_processed_after_late_after_ms() -> None:
     ledger = RecordLedger(late_after_ms=1_000)
     assert ledger.record_processed(ORDERS_0, 0, 0, 1_000)

@@ -1,6 +1,7 @@
 """JoinGroup of the classic protocol in a group of the consumer protocol."""
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.responses import join_error
 from regroup.coordinator.settings import MigrationPolicy
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.migration.migration_harness import (
@@ -178,6 +179,19 @@ def test_a_join_waits_for_records_of_the_log_that_are_not_committed() -> None:
     assert joined.is_pending
     harness.complete_append()
     assert joined.code is E.NONE
+
+
+def test_a_join_is_refused_with_the_error_of_the_commit_that_it_has_waited_for() -> None:
+    harness, client = founded_by_consumer()
+    harness.log_delays_appends = True
+    offsets = (c.RequestedOffset("foo", 0, 1),)
+    harness.handle(
+        c.OffsetCommit(group_id=GROUP_ID, at_ms=harness.now_ms, member_id="m1", generation_id=2, offsets=offsets)
+    )
+    client.member_id = "c"
+    joined = client.send_join()
+    harness.fail_append(E.NOT_LEADER_OR_FOLLOWER)
+    assert joined.response == join_error(E.NOT_COORDINATOR, "")
 
 
 def test_a_join_group_does_not_bump_the_epoch_because_of_votes_for_assignors() -> None:

@@ -1,0 +1,115 @@
+"""What classic members do with their subscriptions: when they join, and which topics a leader assigns.
+
+subscriptions = Subscriptions(["orders"])            # the topics that exist from the beginning of the run
+subscriptions.add_member("anna", has_pattern=False, has_sound_assignor=True)
+subscriptions.on_request("anna", message)            # the violation that this request is, or None
+subscriptions.on_response("anna", response)
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.protocol.consumer.subscription import (
+    MalformedConsumerProtocol,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+)
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import MetadataResponse
+from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
+
+UNSUBSCRIBED_STAYS_OUT: Final = "A member that has unsubscribed does not join before it subscribes again."
+PATTERN_NEEDS_METADATA: Final = "A classic member with a pattern joins only when it has seen the topics of the cluster."
+LEADER_ASSIGNS_ALL_TOPICS: Final = (
+    "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning "
+    "and no member owns any yet."
+)
+SUBSCRIPTION_SENTENCES: Final = (UNSUBSCRIBED_STAYS_OUT, PATTERN_NEEDS_METADATA, LEADER_ASSIGNS_ALL_TOPICS)
+
+
+class Subscriptions:
+    """The subscriptions of the members of a run, by name."""
+
+    def __init__(self) -> None:
+        self._topics: set[str] = set()
+        """The topics that have existed from the beginning of the run."""
+        self._without_metadata: set[str] = set()
+        """Members with a pattern whose process has got no metadata yet."""
+        self._with_pattern: set[str] = set()
+        self._sound: set[str] = set()
+        """Members whose assignor, when they lead, is without a fault."""
+        self._unsubscribed: set[str] = set()
+        self._to_assign: dict[str, set[str]] = {}
+        """By the name of a leader, the topics to which the members of its generation subscribe."""
+
+    def expect_topics(self, topics: Iterable[str]) -> None:
+        """Note that these topics exist from the beginning of the run."""
+        self._topics.update(topics)
+
+    def add_member(self, name: str, *, has_pattern: bool, has_sound_assignor: bool) -> None:
+        """Begin to check the process of a member, which subscribes to a pattern if `has_pattern`."""
+        for members, belongs in ((self._with_pattern, has_pattern), (self._sound, has_sound_assignor)):
+            (members.add if belongs else members.discard)(name)
+        self.on_new_life(name)
+
+    def has_pattern(self, name: str) -> bool:
+        """Whether a member subscribes to a pattern, and so to topics that it does not know by name."""
+        return name in self._with_pattern
+
+    def on_new_life(self, name: str) -> None:
+        """Note that the process of a member has ended: the next one knows no topics, and subscribes."""
+        self._unsubscribed.discard(name)
+        self._to_assign.pop(name, None)
+        if name in self._with_pattern:
+            self._without_metadata.add(name)
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Note that a topic has not existed all along."""
+        self._topics.discard(topic)
+
+    def on_unsubscribe(self, name: str) -> None:
+        """Note that the application of a member has unsubscribed from all topics."""
+        self._unsubscribed.add(name)
+
+    def on_subscribe(self, name: str) -> None:
+        """Note that the application of a member has subscribed again."""
+        self._unsubscribed.discard(name)
+
+    def on_response(self, name: str, response: Any) -> None:
+        """Keep what a member learns: the topics of the cluster, and as a leader the subscriptions of its group."""
+        if isinstance(response, MetadataResponse):
+            self._without_metadata.discard(name)
+        elif isinstance(response, JoinGroupResponse):
+            leads = not response.error_code and response.leader == response.member_id and not response.skip_assignment
+            self._to_assign.pop(name, None)
+            if leads and name in self._sound:
+                subscriptions = [each for row in response.members if (each := _subscription(row.metadata)) is not None]
+                owned = {each.topic for row in subscriptions for each in row.owned_partitions}
+                self._to_assign[name] = {topic for row in subscriptions for topic in row.topics} - owned
+
+    def on_request(self, name: str, message: Message) -> MemberViolation | None:
+        """Check a JoinGroup, and what a leader assigns."""
+        match message:
+            case JoinGroupRequest() if name in self._unsubscribed:
+                return MemberViolation(UNSUBSCRIBED_STAYS_OUT, f"{name} joins without a subscription")
+            case JoinGroupRequest() if name in self._without_metadata:
+                return MemberViolation(PATTERN_NEEDS_METADATA, f"{name} joins without metadata")
+            case SyncGroupRequest() if message.assignments and name in self._to_assign:
+                wanted = self._to_assign.pop(name) & self._topics
+                assigned = {
+                    partition.topic
+                    for each in message.assignments
+                    for partition in decode_assignment(each.assignment).partitions
+                }
+                if missing := sorted(wanted - assigned):
+                    return MemberViolation(LEADER_ASSIGNS_ALL_TOPICS, f"{name} assigns nothing of {', '.join(missing)}")
+        return None
+
+
+def _subscription(metadata: bytes) -> Subscription | None:
+    try:
+        return decode_subscription(metadata)
+    except MalformedConsumerProtocol:
+        return None

@@ -1,0 +1,53 @@
+"""Steps that hardly any scenario needs: what unsound clients and unknown brokers do, and what applications rarely do.
+
+They are part of the unions in `steps`, and print and parse as the others do.
+"""
+
+from regroup.lab.plan.sentences import Sentence
+
+
+class Unsubscribes(Sentence, frozen=True):
+    """A classic consumer's application unsubscribes from all topics, and subscribes again after `duration_ms`."""
+
+    templates = ("{member} unsubscribes for {duration_ms}",)
+    member: str
+    duration_ms: int
+
+
+class CommitsWithoutGeneration(Sentence, frozen=True):
+    """A producer beside a consumer commits the consumer's positions in a transaction, with its member id and without
+    its generation."""
+
+    templates = ("{member} commits in a transaction without its generation",)
+    member: str
+
+
+class InstanceIdIsTaken(Sentence, frozen=True):
+    """A client joins the group of a static consumer with its instance id, and sends nothing after that: the consumer is
+    fenced."""
+
+    templates = ("a client takes the instance id of {member}",)
+    member: str
+
+
+class ProtocolIsChanged(Sentence, frozen=True):
+    """A client sends a ConsumerGroupHeartbeat (KIP-848) with the member id of a classic consumer, which joins by it."""
+
+    templates = ("a client sends a ConsumerGroupHeartbeat as {member}",)
+    member: str
+
+
+class OldMemberComesAndGoes(Sentence, frozen=True):
+    """A new member whose subscription has version 0 joins a group of the consumer protocol, asks for its assignment,
+    and leaves."""
+
+    templates = ("a new member of group {group} joins with a subscription of version 0, and leaves",)
+    group: str
+
+
+class ErrorIsUnknown(Sentence, frozen=True):
+    """The response to the consumer's next request of this type has an error code that no client knows."""
+
+    templates = ("the response to {member}'s next {api} has an unknown error code",)
+    member: str
+    api: str

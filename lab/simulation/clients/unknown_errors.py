@@ -1,0 +1,62 @@
+"""Responses with an error code that no client knows, as from a broker of a later release.
+
+unknown = UnknownErrors()
+unknown.expect("anna", "Heartbeat")
+transport = UnknownErrorTransport(transport, partial(unknown.replaced, "anna"))
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from regroup.members.consumer.effects import OutgoingRequest
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
+from regroup.members.transports.base import MemberTransport, TransportCallback
+from regroup.protocol.apis import APIS
+from regroup.protocol.message import Message
+
+UNKNOWN_ERROR_CODE: Final = 9_999
+
+
+class UnknownErrors:
+    """Which members get an unknown error code with their next response of which type."""
+
+    def __init__(self) -> None:
+        self._expected: Counter[tuple[str, int]] = Counter()
+        """By the name of a member and an API key, how many responses are to have one."""
+
+    def expect(self, name: str, api: str) -> None:
+        """Let the next response of this type to this member have an unknown error code."""
+        (key,) = (key for key, each in APIS.items() if each.name == api)
+        self._expected[name, key] += 1
+
+    def replaced(self, name: str, response: Message) -> Message:
+        """The response that a member gets in place of this one. One without an error code of its own stays as it is."""
+        awaited = (name, type(response).api_key)
+        if not self._expected[awaited] or not hasattr(response, "error_code"):
+            return response
+        self._expected[awaited] -= 1
+        return replace(response, error_code=UNKNOWN_ERROR_CODE)
+
+
+class UnknownErrorTransport:
+    """The network transport of a member. `replaced` returns what the member gets in place of a response."""
+
+    def __init__(self, transport: MemberTransport, replaced: Callable[[Message], Message]) -> None:
+        self._transport, self._replaced = transport, replaced
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        def handle(received: ResponseReceived | RequestFailed) -> None:
+            if isinstance(received, ResponseReceived):
+                received = replace(received, response=self._replaced(received.response))
+            callback(received)
+
+        self._transport.send(request, handle)
+
+    def disconnect_coordinator(self) -> None:
+        self._transport.disconnect_coordinator()
+
+    async def close(self) -> None:
+        await self._transport.close()

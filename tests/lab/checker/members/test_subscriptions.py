@@ -1,0 +1,95 @@
+"""When members join, and which topics their leaders assign."""
+
+import pytest
+
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.lab.checker.members.subscriptions import (
+    LEADER_ASSIGNS_ALL_TOPICS,
+    PATTERN_NEEDS_METADATA,
+    UNSUBSCRIBED_STAYS_OUT,
+    Subscriptions,
+)
+from regroup.protocol.consumer.subscription import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from regroup.protocol.messages.cluster import MetadataResponse
+from regroup.protocol.messages.group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+
+JOIN = JoinGroupRequest(
+    group_id="payments",
+    session_timeout_ms=1,
+    rebalance_timeout_ms=1,
+    member_id="",
+    protocol_type="consumer",
+    protocols=[],
+)
+
+
+def subscriptions(*, has_pattern: bool = False, is_sound: bool = True) -> Subscriptions:
+    made = Subscriptions()
+    made.expect_topics(["orders", "clicks"])
+    made.add_member("anna", has_pattern=has_pattern, has_sound_assignor=is_sound)
+    return made
+
+
+def join(observed: Subscriptions) -> MemberViolation | None:
+    return observed.on_request("anna", JOIN)
+
+
+def lead(observed: Subscriptions, *assigned: str, owned: str = "", skips: bool = False) -> MemberViolation | None:
+    """What is found if anna leads a group of subscribers to orders and clicks, and assigns partitions of `assigned`."""
+    owns = (TopicPartition(owned, 0),) if owned else ()
+    metadata = encode_subscription(Subscription(1, ("orders", "clicks"), owned_partitions=owns))
+    member = JoinGroupResponseMember(member_id="a", metadata=metadata)
+    observed.on_response(
+        "anna",
+        JoinGroupResponse(generation_id=1, leader="a", member_id="a", members=[member], skip_assignment=skips),
+    )
+    assignment = encode_assignment(Assignment(1, tuple(TopicPartition(each, 0) for each in assigned)))
+    row = SyncGroupRequestAssignment(member_id="a", assignment=assignment)
+    sync = SyncGroupRequest(group_id="payments", generation_id=1, member_id="a", assignments=[row])
+    return observed.on_request("anna", sync)
+
+
+def test_a_member_that_has_unsubscribed_must_not_join_before_it_subscribes() -> None:
+    observed = subscriptions()
+    assert join(observed) is None
+    observed.on_unsubscribe("anna")
+    assert join(observed) == MemberViolation(UNSUBSCRIBED_STAYS_OUT, "anna joins without a subscription")
+    observed.on_subscribe("anna")
+    assert join(observed) is None
+
+
+def test_a_member_with_a_pattern_needs_metadata_in_each_of_its_processes() -> None:
+    observed = subscriptions(has_pattern=True)
+    assert join(observed) == MemberViolation(PATTERN_NEEDS_METADATA, "anna joins without metadata")
+    observed.on_response("anna", MetadataResponse(brokers=[], topics=[]))
+    assert join(observed) is None
+    observed.on_new_life("anna")
+    assert join(observed) is not None
+
+
+def test_a_leader_must_assign_each_topic_that_has_existed_all_along() -> None:
+    assert lead(subscriptions(), "orders", "clicks") is None
+    assert lead(subscriptions(), "orders") == MemberViolation(
+        LEADER_ASSIGNS_ALL_TOPICS, "anna assigns nothing of clicks"
+    )
+    observed = subscriptions()
+    observed.on_topic_deleted("clicks")
+    assert lead(observed, "orders") is None
+
+
+@pytest.mark.parametrize("why", ["owned", "unsound", "skips"])
+def test_topics_that_are_owned_and_leaders_that_need_not_assign_are_not_judged(why: str) -> None:
+    observed = subscriptions(is_sound=why != "unsound")
+    assert lead(observed, "orders", owned="clicks" if why == "owned" else "", skips=why == "skips") is None

@@ -1,0 +1,72 @@
+"""Rare situations are part of few plans, are played within the time of the faults, and find nothing in the project."""
+
+from collections import Counter
+from functools import partial
+from random import Random
+
+import pytest
+
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.validation import CLASSIC, CONSUMER, check_plan
+from regroup.lab.search.seed_run import run_seed
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.search.swarm_mixed import draw_mixed_situations
+from regroup.lab.search.swarm_situations import draw_situations, with_variations
+from regroup.members.runtime.workload import Workload
+
+SEEDS = range(300)
+RECORDS = Workload(records_per_s=1, keys=7)
+ANNA, BEN = MemberPlan(instance_id="anna-1"), MemberPlan(protocol=CONSUMER)
+
+
+def stream_of(seed: int, part: str) -> Random:
+    return Random(f"{seed}/{part}")
+
+
+def steps_of(seed: int, plan: SimulationPlan) -> list[str]:
+    steps = draw_situations(partial(stream_of, seed), plan, 60_000)
+    return [type(each.step).__name__ for each in steps]
+
+
+def test_most_plans_without_records_have_no_such_situation() -> None:
+    plan = SimulationPlan(members={"anna": ANNA})
+    drawn = [steps_of(seed, plan) for seed in SEEDS]
+    assert 0.5 < drawn.count([]) / len(SEEDS) < 0.75
+    counted = Counter(name for each in drawn for name in set(each))
+    assert all(counted[name] > 10 for name in ("CommitsWithoutGeneration", "ErrorIsUnknown", "Unsubscribes"))
+
+
+def test_members_are_removed_only_where_they_read_records() -> None:
+    members = {"anna": MemberPlan()}
+    without, reading = SimulationPlan(members=members), SimulationPlan(members=members, workload=RECORDS)
+    removed = [[seed for seed in SEEDS if "MemberIsExpelled" in steps_of(seed, plan)] for plan in (without, reading)]
+    assert removed[0] == []
+    assert 100 < len(removed[1]) < 200
+
+
+def test_only_mixed_groups_have_members_that_change_their_protocol() -> None:
+    for protocols in ([CLASSIC], [CONSUMER], [CLASSIC, CONSUMER]):
+        members = {name: MemberPlan(protocol=each) for name, each in zip(("anna", "ben"), protocols, strict=False)}
+        steps = list(draw_mixed_situations(Random(1), SimulationPlan(members=members), 60_000))
+        assert bool(steps) is (len(protocols) == 2)
+
+
+def test_keys_have_drawn_lengths_and_some_mixed_groups_get_records() -> None:
+    def varied(seed: int, plan: SimulationPlan) -> SimulationPlan:
+        return with_variations(partial(stream_of, seed), plan)
+
+    plan = SimulationPlan(members={"anna": ANNA}, workload=RECORDS)
+    assert {varied(seed, plan).workload.key_bytes for seed in SEEDS} == {0, 8, 11, 12}
+    mixed = SimulationPlan(members={"anna": ANNA, "ben": BEN})
+    assert {varied(seed, mixed).workload.records_per_s for seed in SEEDS} == {0, 0.2, 0.5}
+
+
+def test_a_plan_that_is_drawn_with_such_situations_can_be_played() -> None:
+    for seed in range(100):
+        check_plan(draw_plan(seed, consumer_share=0.5))
+
+
+@pytest.mark.slow
+def test_twenty_seeds_of_mixed_groups_find_nothing() -> None:
+    draw = partial(draw_plan, consumer_share=1)
+    assert [run_seed(seed, draw=draw) for seed in range(20)] == [None] * 20

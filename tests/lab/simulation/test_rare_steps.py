@@ -1,0 +1,58 @@
+"""Steps that hardly any scenario needs: what they do to the group, and that the checker finds nothing."""
+
+from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
+from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
+from regroup.protocol.messages.group import HeartbeatResponse
+from tests.lab.simulation.test_other_clients import outcome, reasons
+
+CONSUMER = ", protocol: consumer"
+
+
+def test_a_member_that_unsubscribes_leaves_the_group() -> None:
+    played = outcome("at 15s: anna unsubscribes for 10s")
+    assert reasons(played, MemberLeft) == ["the consumer unsubscribed from all topics"]
+
+
+def test_a_taken_instance_id_replaces_its_member() -> None:
+    steps = "at 15s: a client takes the instance id of anna\n  - at 30s: anna has seen FENCED_INSTANCE_ID"
+    played = outcome(steps, anna=", instance id: anna-1")
+    assert any(each.type == "static-member-replaced" for each in played.records)
+
+
+def test_a_classic_member_in_a_mixed_group_is_taken_for_one_of_the_other_protocol() -> None:
+    steps = "at 15s: a client sends a ConsumerGroupHeartbeat as anna\n  - at 30s: anna has seen UNKNOWN_MEMBER_ID"
+    assert len(reasons(outcome(steps, ben=CONSUMER, end="90s"), MemberRemoved)) == 1
+
+
+def test_a_member_with_an_old_subscription_comes_and_goes() -> None:
+    step = "at 15s: a new member of group lab joins with a subscription of version 0, and leaves"
+    played = outcome(step, ben=CONSUMER)
+    assert len(reasons(played, MemberLeft)) == 1
+
+
+def test_a_member_gets_an_unknown_error_code_once() -> None:
+    unknown = UnknownErrors()
+    unknown.expect("anna", "Heartbeat")
+    assert unknown.replaced("ben", HeartbeatResponse()) == HeartbeatResponse()
+    assert unknown.replaced("anna", HeartbeatResponse()) == HeartbeatResponse(error_code=9_999)
+    assert unknown.replaced("anna", HeartbeatResponse()) == HeartbeatResponse()
+
+
+def test_a_member_stays_in_its_group_after_an_unknown_error_code() -> None:
+    played = outcome("at 15s: the response to anna's next Heartbeat has an unknown error code")
+    assert reasons(played, MemberRemoved) == []
+
+
+def test_a_log_may_take_its_time_to_refuse_a_record() -> None:
+    step = "at 0s: Kafka's log takes 2s to refuse writes with NOT_ENOUGH_REPLICAS for 10s"
+    assert reasons(outcome(step), AppendFailed) != []
+
+
+def test_a_commit_without_a_generation_is_refused_while_there_are_members() -> None:
+    played = outcome("at 15s: anna commits in a transaction without its generation")
+    assert not any(each.type == "transactional-offsets-written" for each in played.records)
+
+
+def test_a_classic_member_may_have_a_pattern() -> None:
+    played = outcome("at 15s: topic orders-2 is created with 2 partitions", anna=", pattern: 'orders.*'", end="400s")
+    assert played.recovered
