@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from regroup.pipeline.gold.folding import fold_group, records_of_batch, without_garbage_collection
+from regroup.pipeline.gold.folding import GroupFold, records_of_batch, without_garbage_collection
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, RowBatches
 from regroup.pipeline.source.columns import EVENT_SCHEMA
 from regroup.pipeline.source.store_reader import POSITIONS_PER_QUERY, StoreReader
@@ -88,7 +88,10 @@ def duckdb_tables(bronze: Path, folder: Path) -> None:
 def fold_all(records: Iterable[Record], topics: list[Record], rows: RowBatches) -> None:
     """Fold all groups, whose records follow each other, to the rows of all tables."""
     for group, of_group in groupby(records, attrgetter("group")):
-        fold_group("store", group, of_group, topics, rows).history.on_end(rows.folded)
+        fold = GroupFold("store", group, topics, rows)
+        for record in of_group:
+            fold.on_record(record)
+        fold.state().history.on_end(rows.folded)
         rows.end_rows("store", group)
     rows.flush()
 

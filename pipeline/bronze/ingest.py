@@ -143,8 +143,8 @@ def read_bronze(
         events = events.unionByName(snapshots)
     paths = store_paths(place)
     bounds = [
-        (name, paths.get(name), after.get(name, 0), max((each.through for each in blocks[name]), default=0))
-        for name in blocks or ()
+        (name, paths.get(name), after.get(name, 0), max((each.through for each in of_store), default=0))
+        for name, of_store in (blocks or {}).items()
     ]
     known = bounds or [(name, path, 0, None) for name, path in paths.items()]
     stores = spark.createDataFrame(known, "store STRING, path STRING, after LONG, through LONG")

@@ -35,12 +35,12 @@ class CommitRows:
 
     def __init__(self) -> None:
         self._runs: list[CommitRun] = []
-        self._partitions: list[int] = []
+        self.partitions: list[int] = []
         self._offsets: list[int] = []
         self._previous: list[int | None] = []
 
     def __len__(self) -> int:
-        return len(self._partitions)
+        return len(self.partitions)
 
     def add(
         self,
@@ -54,17 +54,17 @@ class CommitRows:
         previous: list[CommittedOffset | None],
     ) -> None:
         """Add a row for each partition of a topic. `previous` has the offset that was committed before for each."""
-        self._partitions += offsets
+        self.partitions += offsets
         self._offsets += [each.offset for each in offsets.values()]
         self._previous += [None if each is None else each.offset for each in previous]
-        end = len(self._partitions)
+        end = len(self.partitions)
         self._runs.append(CommitRun(position, coordinator_epoch, at_ms, member_id or None, topic, kind, end))
 
     def cut(self, rows: int) -> None:
         """Remove all but the first `rows` rows, which must not end within a commit."""
         while self._runs and self._runs[-1].end > rows:
             self._runs.pop()
-        for column in (self._partitions, self._offsets, self._previous):
+        for column in (self.partitions, self._offsets, self._previous):
             del column[rows:]
 
     def columns(self) -> dict[str, pa.Array]:
@@ -77,7 +77,7 @@ class CommitRows:
             for (name, kind), values in zip(RUN_TYPES.items(), common, strict=True)
         }
         return columns | {
-            "partition": pa.array(self._partitions, pa.int32()),
+            "partition": pa.array(self.partitions, pa.int32()),
             "offset": offsets,
             "previous_offset": previous,
             # A null counts as less than 0 here.
@@ -85,7 +85,7 @@ class CommitRows:
         }
 
     def clear(self) -> None:
-        for column in (self._runs, self._partitions, self._offsets, self._previous):
+        for column in (self._runs, self.partitions, self._offsets, self._previous):
             column.clear()
 
 

@@ -21,13 +21,15 @@ class FoldedRows:
         self.commits = CommitRows()
         self.gaps, self.ownership = self.by_table["gaps"], self.by_table["ownership"]
         self.transitions = self.by_table["transitions"]
+        self.tables = (*self.by_table, "commits")
+        self._counted = (*self.by_table.values(), self.commits.partitions)
 
     def add(self, table: str, row: TableRow) -> None:
         self.by_table[table].append(row)
 
     def counts(self) -> Sequence[int]:
-        """The number of rows of each table so far; `cut` takes it back to them."""
-        return [*map(len, self.by_table.values()), len(self.commits)]
+        """The number of rows of each of `tables` so far; `cut` takes it back to them."""
+        return [*map(len, self._counted)]
 
     def cut(self, counts: Sequence[int]) -> None:
         """Remove the rows that were added since `counts` returned these numbers."""

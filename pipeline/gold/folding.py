@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -35,6 +33,9 @@ TASKS_PER_CORE: Final = 4
 
 RECORDS_PER_CHECK: Final = 1_000
 """The rows of a long group are written after each so many records if there are enough."""
+
+NO_POSITION: Final = 2**63
+"""Greater than every position."""
 
 SUMMARY_SCHEMA: Final = pa.schema([("table", pa.string()), ("rows", pa.int64())])
 
@@ -154,49 +155,82 @@ def fold_records(records: Iterable[tuple[str, Record]], topics: TopicRecords, fi
 
     Raises RuntimeError if a group's records are not in order.
     """
-    for store, of_store in groupby(records, itemgetter(0)):
-        for group, of_group in groupby((record for _, record in of_store), lambda record: record.group):
-            assert group is not None
-            state = fold_group(store, group, of_group, topics.get(store, []), files.complete.batches)
-            if files.states is not None:
-                files.states.add(store, group, encode_state(state))
-            state.history.on_end(files.incomplete.batches.folded)
-            files.incomplete.batches.end_rows(store, group)
+    fold: GroupFold | None = None
+    for store, record in records:
+        if fold is None or record.group != fold.group or store != fold.store:
+            if fold is not None:
+                end_group(fold, files)
+            assert record.group is not None
+            fold = GroupFold(store, record.group, topics.get(store, []), files.complete.batches)
+        fold.on_record(record)
+    if fold is not None:
+        end_group(fold, files)
 
 
-def fold_group(
-    store: str, group: str, records: Iterable[Record], topics: list[Record], batches: RowBatches
-) -> FoldState:
-    """Fold one group's records, and the topic events of its store, to the rows of all tables that they complete.
+def end_group(fold: "GroupFold", files: FoldFiles) -> None:
+    """Write what is left of a group after its last record, and its state if states are kept."""
+    state = fold.state()
+    if files.states is not None:
+        files.states.add(fold.store, fold.group, encode_state(state))
+    state.history.on_end(files.incomplete.batches.folded)
+    files.incomplete.batches.end_rows(fold.store, fold.group)
 
-    Both are in order of position. The first record may be the state after former records. Returns the state after all.
+
+class GroupFold:
+    """Folds one group's records, and the topic events of its store, to the rows of all tables that they complete.
+
+    Both are in order of position. The first record may be the state after former records.
     """
-    history, rows, last, number, topics_through = GroupHistory(group), batches.folded, 0, 0, 0
-    topic = 0
-    for count, record in enumerate(records, 1):
+
+    def __init__(self, store: str, group: str, topics: list[Record], batches: RowBatches) -> None:
+        self.store, self.group = store, group
+        self._topics, self._batches, self._rows = topics, batches, batches.folded
+        self._history = GroupHistory(group)
+        self._position, self._number, self._topic, self._count = 0, 0, 0, 0
+        self._next_topic_position = topics[0].position if topics else NO_POSITION
+
+    def on_record(self, record: Record) -> None:
+        """Fold the next record. Raises RuntimeError if its position is lower than that of the last one."""
+        position = record.position
         if record.type == STATE_TYPE:
-            history, last, number, topics_through = decode_state(record.payload)
-            topic = sum(each.position <= topics_through for each in topics)
-            continue
+            self._begin_with(decode_state(record.payload))
+            return
         # A snapshot may have the position of the last event that it includes.
-        if record.position < last:
+        if position < self._position:
             raise RuntimeError(
-                f"Spark passed the events of group {group} in another order than that of their positions."
+                f"Spark passed the events of group {self.group} in another order than that of their positions."
             )
-        last = record.position
-        while topic < len(topics) and topics[topic].position < last:
-            history.on_record(topics[topic], rows)
-            topic += 1
-        if record.event_number != number + 1 and record.type != SNAPSHOT_TYPE:
-            add_violation(rows, last, NUMBERS_SENTENCE)
-        number = record.event_number
-        history.on_record(record, rows)
-        if count % RECORDS_PER_CHECK == 0:
-            batches.end_rows(store, group)
-    for record in topics[topic:]:
-        history.on_record(record, rows)
-    batches.end_rows(store, group)
-    return FoldState(history, last, number, max(topics_through, topics[-1].position if topics else 0))
+        self._position = position
+        if self._next_topic_position < position:
+            self._take_topics(position)
+        if record.event_number != self._number + 1 and record.type != SNAPSHOT_TYPE:
+            add_violation(self._rows, position, NUMBERS_SENTENCE)
+        self._number = record.event_number
+        self._history.on_record(record, self._rows)
+        self._count += 1
+        if self._count == RECORDS_PER_CHECK:
+            self._batches.end_rows(self.store, self.group)
+            self._count = 0
+
+    def state(self) -> FoldState:
+        """Fold the topic events that are left, and return the state after all."""
+        self._take_topics(NO_POSITION)
+        self._batches.end_rows(self.store, self.group)
+        topic_position = self._topics[-1].position if self._topics else 0
+        return FoldState(self._history, self._position, self._number, topic_position)
+
+    def _begin_with(self, state: FoldState) -> None:
+        self._history, self._position, self._number, topic_position = state
+        self._topic = sum(each.position <= topic_position for each in self._topics)
+        self._take_topics(0)
+
+    def _take_topics(self, before: int) -> None:
+        """Fold the topic events before a position, and note the position of the next one."""
+        topics = self._topics
+        while self._topic < len(topics) and topics[self._topic].position < before:
+            self._history.on_record(topics[self._topic], self._rows)
+            self._topic += 1
+        self._next_topic_position = topics[self._topic].position if self._topic < len(topics) else NO_POSITION
 
 
 def records_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, Record]]:

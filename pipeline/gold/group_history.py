@@ -17,11 +17,11 @@ from regroup.coordinator.events import Event, OffsetsCommitted
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import CommittedOffset, Group, GroupKind
 from regroup.coordinator.serialization import (
+    ENCODER,
     UNREADABLE_ERRORS,
     damaged,
     decode_event,
     decode_snapshot,
-    group_as_json,
 )
 from regroup.pipeline.gold.builders.commits import OffsetCommits
 from regroup.pipeline.gold.builders.generation_members import GenerationMembers
@@ -159,7 +159,7 @@ class GroupHistory:
                 "assignment_epoch": consumer.assignment_epoch if consumer else None,
                 "members": len(group.member_ids),
                 "is_complete": not self._fold_error,
-                "json": msgspec.json.encode(group_as_json(group)).decode(),
+                "json": ENCODER.encode(group).decode(),
             },
         )
 

@@ -41,7 +41,7 @@ class RowBatches:
     def __init__(self, write: WriteBatch) -> None:
         self._write = write
         self.folded = FoldedRows()
-        self._keys: dict[str, list[tuple[str, str, int]]] = {name: [] for name in TABLE_SCHEMAS}
+        self._keys: dict[str, list[tuple[str, str, int]]] = {name: [] for name in self.folded.tables}
         """By table, store and group of rows that follow each other, and the number of all rows up to their end."""
 
     def add(self, store: str, group: str, rows: Iterable[tuple[str, TableRow]]) -> None:
@@ -52,8 +52,7 @@ class RowBatches:
 
     def end_rows(self, store: str, group: str) -> None:
         """Note that all rows since the last call are of this group. Rows that fill a batch are written."""
-        for name, rows in (*self.folded.by_table.items(), ("commits", self.folded.commits)):
-            count, keys = len(rows), self._keys[name]
+        for (name, keys), count in zip(self._keys.items(), self.folded.counts(), strict=True):
             if count and (not keys or keys[-1][2] < count):
                 keys.append((store, group, count))
                 if count >= ROWS_PER_BATCH:

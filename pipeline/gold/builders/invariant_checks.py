@@ -9,13 +9,19 @@ from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 from regroup.pipeline.gold.builders.table_builder import TableBuilder, Transition
 from regroup.pipeline.gold.folded_rows import FoldedRows
 
-CLASSIC_STEP_INVARIANTS: Final = (i.a_transition_is_legal, i.generations_grow, i.a_load_restores_what_was_stored)
+CLASSIC_STEP_INVARIANTS: Final[tuple[i.StepInvariant, ...]] = (
+    i.a_transition_is_legal,
+    i.generations_grow,
+    i.a_load_restores_what_was_stored,
+)
 
 NUMBERS_SENTENCE: Final = i.invariant_sentence(i.event_numbers_have_no_gap)
 
 SENTENCES: Final = {
-    *map(i.invariant_sentence, (*CLASSIC_STEP_INVARIANTS, *i.GROUP_INVARIANTS)),
-    *map(i.invariant_sentence, (*CONSUMER_STEP_INVARIANTS, *CONSUMER_GROUP_INVARIANTS)),
+    *map(i.invariant_sentence, CLASSIC_STEP_INVARIANTS),
+    *map(i.invariant_sentence, i.GROUP_INVARIANTS),
+    *map(i.invariant_sentence, CONSUMER_STEP_INVARIANTS),
+    *map(i.invariant_sentence, CONSUMER_GROUP_INVARIANTS),
     NUMBERS_SENTENCE,
 }
 """Every sentence that the table `violations` may have, except those of events that cannot be folded."""
@@ -72,7 +78,7 @@ def is_sound(group: Group) -> bool:
         profile = member.profile
         if profile.instance_id is not None or member.awaiting not in (None, legal):
             return False
-        if not is_preparing and [each.name for each in profile.supported_protocols].count(name) != 1:
+        if not is_preparing and (name is None or not profile.supports(name)):
             return False
     return not is_stable or bool(group.pending_appends) or is_stored(group)
 

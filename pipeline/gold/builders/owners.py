@@ -67,8 +67,7 @@ class ClassicOwners(TableBuilder):
         self._subscribe(group)
         if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             for member in group.members.values():
-                for partition in assigned_partitions(member.assignment):
-                    self._add(partition, member, at_ms, group)
+                self._add(assigned_partitions(member.assignment), member, at_ms, group)
 
     def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         before, after, kind = transition.before, transition.after, type(transition.event)
@@ -102,8 +101,8 @@ class ClassicOwners(TableBuilder):
                 # In Stable the new process gets the old one's assignment without a rebalance.
                 inherited = () if event.awaits_join else ownership.owned_by(event.replaced_member_id)
                 ownership.remove(rows, event.replaced_member_id, at_ms, "replaced")
-                for partition in inherited:
-                    self._add(partition, after.members[event.member_id], at_ms, after)
+                if inherited:
+                    self._add(inherited, after.members[event.member_id], at_ms, after)
             case e.MemberLeft():
                 ownership.remove(rows, event.member_id, at_ms, "left")
             case e.MemberRemoved():
@@ -125,14 +124,16 @@ class ClassicOwners(TableBuilder):
         """Make a member the owner of the partitions of its assignment, and of no others."""
         assigned = assigned_partitions(member.assignment)
         self._ownership.remove(rows, member.member_id, transition.at_ms, "revoked", kept=assigned)
-        for partition in assigned:
-            if not self._ownership.owns(member.member_id, partition):
-                self._add(partition, member, transition.at_ms, transition.after)
+        self._add(assigned, member, transition.at_ms, transition.after)
 
-    def _add(self, partition: TopicPartition, member: Member, at_ms: int, group: Group) -> None:
-        identity = member_identity(member)
+    def _add(self, partitions: Iterable[TopicPartition], member: Member, at_ms: int, group: Group) -> None:
         self._ownership.add(
-            partition, member.member_id, identity, at_ms, kind=GroupKind.CLASSIC, generation_id=group.generation_id
+            partitions,
+            member.member_id,
+            member_identity(member),
+            at_ms,
+            kind=GroupKind.CLASSIC,
+            generation_id=group.generation_id,
         )
 
 
@@ -196,11 +197,10 @@ class ConsumerOwners(TableBuilder):
         identity = member.instance_id or member.member_id
         for topic_id, index in member.held():
             [partition] = self._named([(topic_id, index)])
-            if not self._ownership.owns(member.member_id, partition):
-                epoch = member.assignment_epoch_of(topic_id, index) or 0
-                self._ownership.add(
-                    partition, member.member_id, identity, at_ms, kind=GroupKind.CONSUMER, generation_id=epoch
-                )
+            epoch = member.assignment_epoch_of(topic_id, index) or 0
+            self._ownership.add(
+                [partition], member.member_id, identity, at_ms, kind=GroupKind.CONSUMER, generation_id=epoch
+            )
 
     def _named(self, partitions: Iterable[tuple[str, int]]) -> Iterator[TopicPartition]:
         return named_partitions(partitions, self._ownership.topic_names)

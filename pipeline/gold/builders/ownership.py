@@ -109,7 +109,7 @@ class Ownership:
 
     def add(
         self,
-        partition: TopicPartition,
+        partitions: Iterable[TopicPartition],
         member_id: MemberId,
         identity: str,
         at_ms: int,
@@ -117,15 +117,28 @@ class Ownership:
         kind: GroupKind,
         generation_id: int,
     ) -> None:
-        """Begin a period: the member owns the partition from `at_ms` on. `identity` names it across restarts."""
+        """Begin periods: the member owns these partitions from `at_ms` on, if it does not own them already.
+
+        `identity` names the member across restarts.
+        """
         period = OwnedPeriod(identity, kind.value, generation_id, at_ms)
-        self._owners.setdefault(partition, {})[member_id] = period
-        self._partitions.setdefault(member_id, {})[partition] = period
-        if commits_ms := self._commits_ms.get(member_id):
-            commits_ms.get(partition.topic, {}).pop(partition.partition, None)
-        self.has_changed = True
-        self.window.gained(partition, self.last_owner.get(partition), identity, at_ms)
-        self.last_owner[partition] = identity
+        owned, commits_ms = self._partitions.get(member_id, {}), self._commits_ms.get(member_id)
+        owners, last_owner, gained = self._owners, self.last_owner, self.window.gained
+        for partition in partitions:
+            if partition in owned:
+                continue
+            if partition in owners:
+                owners[partition][member_id] = period
+            else:
+                owners[partition] = {member_id: period}
+            owned[partition] = period
+            if commits_ms:
+                commits_ms.get(partition.topic, {}).pop(partition.partition, None)
+            gained(partition, last_owner.get(partition), identity, at_ms)
+            last_owner[partition] = identity
+        if owned:
+            self._partitions[member_id] = owned
+            self.has_changed = True
 
     def remove(
         self,
@@ -140,14 +153,14 @@ class Ownership:
         owned = self._partitions.get(member_id)
         if not owned:
             return
-        kept = frozenset(kept)
+        kept, lost = frozenset(kept), self.window.lost
         for partition in [each for each in owned if each not in kept]:
             owners = self._owners[partition]
             del owners[member_id]
             self._add_period(rows, member_id, partition, owned.pop(partition), at_ms, ended_by, last_seen_ms)
             self.has_changed = True
             if not owners:
-                self.window.lost(partition, at_ms)
+                lost(partition, at_ms)
         if not owned:
             del self._partitions[member_id]
             self._commits_ms.pop(member_id, None)
@@ -179,15 +192,17 @@ class Ownership:
             self._find_unowned(at_ms, rows)
         if not self._unowned:
             return
-        gaps, protocol = self._gaps, kind.value
+        gaps, protocol, add = self._gaps, kind.value, rows.gaps.append
         opened: dict[str, OpenGap] = {}
         for partition, reason in zip(self._unowned, reasons(self._unowned), strict=True):
             gap = gaps.get(partition)
             if gap is not None:
-                if gap.reason == reason and gap.protocol == protocol:
+                former_protocol, from_ms, former_reason, trigger, group_epoch = gap
+                if former_reason == reason and former_protocol == protocol:
                     continue
-                if at_ms > gap.from_ms:
-                    rows.gaps.append(gap_row(partition, gap, at_ms, None))
+                if at_ms > from_ms:
+                    topic, number = partition
+                    add((topic, number, former_protocol, from_ms, at_ms, former_reason, trigger, group_epoch, None))
             if reason not in opened:
                 opened[reason] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch)
             gaps[partition] = opened[reason]

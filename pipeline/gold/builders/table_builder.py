@@ -35,6 +35,7 @@ class TableBuilder(Protocol):
 
     def on_end(self, rows: FoldedRows) -> None:
         """Add the rows that are still incomplete after the last event."""
+        return
 
 
 def member_identity(member: Member) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.gold.fold_state import STATE_TYPE, FoldState, decode_state, encode_state
-from regroup.pipeline.gold.folding import fold_group
+from regroup.pipeline.gold.folding import GroupFold
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES
 from regroup.pipeline.gold.table_files import RowBatches
 from regroup.storage.records import Record
@@ -55,7 +55,10 @@ class Builds:
         if not of_group:
             return []
         batches = RowBatches(self._writer(self._complete))
-        state = fold_group("store", group, of_group, self._topics, batches)
+        fold = GroupFold("store", group, self._topics, batches)
+        for record in of_group:
+            fold.on_record(record)
+        state = fold.state()
         batches.flush()
         self._state = encode_state(state)
         return [*self._complete, *self._incomplete(state)]
