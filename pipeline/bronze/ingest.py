@@ -142,7 +142,7 @@ def read_bronze(
         snapshots = spark.read.schema(EVENTS_DDL).parquet((place / "snapshots").for_spark).select(*columns)
         events = events.unionByName(snapshots)
     paths = store_paths(place)
-    bounds = [
+    bounds: list[tuple[str, str | None, int, int | None]] = [
         (name, paths.get(name), after.get(name, 0), max((each.through for each in of_store), default=0))
         for name, of_store in (blocks or {}).items()
     ]

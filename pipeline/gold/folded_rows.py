@@ -1,6 +1,6 @@
 """The rows that folds have completed and that are not written yet, by table."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, TypeAlias
 
 from regroup.pipeline.gold.commit_rows import CommitRows
@@ -22,7 +22,7 @@ class FoldedRows:
         self.gaps, self.ownership = self.by_table["gaps"], self.by_table["ownership"]
         self.transitions = self.by_table["transitions"]
         self.tables = (*self.by_table, "commits")
-        self._counted = (*self.by_table.values(), self.commits.partitions)
+        self._counted: tuple[Sized, ...] = (*self.by_table.values(), self.commits.partitions)
 
     def add(self, table: str, row: TableRow) -> None:
         self.by_table[table].append(row)

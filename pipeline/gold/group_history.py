@@ -196,15 +196,17 @@ class GroupHistory:
         event, before = decode_event(record), self._unfolded.folded(self._group)
         self._group = before
         after = evolve(before, event)
-        last, kind, kind_after = self._last_of.get(None), before.kind, after.kind
+        last = self._last_of.get(None)
         common = self._transition(None, record, event, before, after)
-        for each in (kind,) if kind is kind_after else (kind, kind_after):
+        is_classic, stays_classic = before.consumer is None, after.consumer is None
+        for each in (is_classic,) if is_classic is stays_classic else (is_classic, stays_classic):
+            kind = GroupKind.CLASSIC if each else GroupKind.CONSUMER
             transition = common
-            if self._last_of.get(each) is last:
-                self._last_of[each] = record
+            if self._last_of.get(kind) is last:
+                self._last_of[kind] = record
             else:
-                transition = self._transition(each, record, event, before, after)
-            for builder in self._classic_builders if each is GroupKind.CLASSIC else self._consumer_builders:
+                transition = self._transition(kind, record, event, before, after)
+            for builder in self._classic_builders if each else self._consumer_builders:
                 builder.on_event(transition, rows)
         for builder in self._common_builders:
             builder.on_event(common, rows)

@@ -92,15 +92,15 @@ def columns_of(rows: Sequence[Any], names: Sequence[str]) -> Iterator[Sequence[A
 
 
 def column_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """The values of a column as an Arrow array.
-
-    Of lists of structs, each list that is there several times (the same object) is converted once.
-    """
+    """The values of a column as an Arrow array. In lists of structs, each struct (as an object) is converted once."""
     if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
         return pa.array(values, kind)
-    distinct = {id(each): each for each in values}
-    places = {each: number for number, each in enumerate(distinct)}
-    return pa.array(list(distinct.values()), kind).take(pa.array([places[id(each)] for each in values]))
+    structs: dict[int, Any] = {id(struct): struct for each in values if each for struct in each}
+    places = {each: number for number, each in enumerate(structs)}
+    lists = [None if each is None else [places[id(struct)] for struct in each] for each in values]
+    numbers = pa.array(lists, pa.list_(pa.int32()))
+    found = pa.array(list(structs.values()), kind.value_type).take(numbers.values)
+    return pa.ListArray.from_arrays(numbers.offsets, found, kind, mask=numbers.is_null())
 
 
 class TableFiles(AbstractContextManager["TableFiles"]):

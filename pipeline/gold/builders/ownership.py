@@ -64,6 +64,8 @@ class Ownership:
         self._subscribed: dict[str, None] = {}
         self._counted_partitions: list[TopicPartition] | None = None
         """The partitions of the subscribed topics whose number is known; None if it has to be found again."""
+        self._uncounted: frozenset[str] = frozenset()
+        """The subscribed topics whose number of partitions no event says."""
 
     def owns(self, member_id: MemberId, partition: TopicPartition) -> bool:
         return partition in self._partitions.get(member_id, ())
@@ -209,13 +211,15 @@ class Ownership:
 
     def _find_unowned(self, at_ms: int, rows: FoldedRows) -> None:
         """Find the partitions without an owner, and end the gaps of others."""
-        owners, gaps = self._owners, self._gaps
+        owners, gaps, topics_differ = self._owners, self._gaps, self._counted_partitions is None
         self._unowned = [each for each in self._subscribed_partitions() if not owners.get(each)]
         self.has_changed = False
-        if not gaps:
-            return
-        unowned = set(self._unowned)
-        for partition in [each for each in gaps if each not in unowned]:
+        if topics_differ:
+            unowned = set(self._unowned)
+            ended = [each for each in gaps if each not in unowned]
+        else:
+            ended = [each for each in gaps if owners.get(each)]
+        for partition in ended:
             gap = gaps.pop(partition)
             if at_ms > gap.from_ms:
                 rows.gaps.append(gap_row(partition, gap, at_ms, None))
@@ -240,14 +244,14 @@ class Ownership:
 
         If no stored event says how many partitions a topic has, only those that ever had an owner are known.
         """
-        counts = self._partition_counts
         if self._counted_partitions is None:
+            counts = self._partition_counts
             of_topics = (topic_partitions(topic, range(counts.get(topic, 0))) for topic in self._subscribed)
             self._counted_partitions = [partition for partitions in of_topics for partition in partitions]
-        if all(topic in counts for topic in self._subscribed):
+            self._uncounted = frozenset(self._subscribed.keys() - counts.keys())
+        if not self._uncounted:
             return self._counted_partitions
-        uncounted = self._subscribed.keys() - counts.keys()
-        return [*self._counted_partitions, *(each for each in self._owners if each.topic in uncounted)]
+        return [*self._counted_partitions, *(each for each in self._owners if each.topic in self._uncounted)]
 
 
 def gap_row(

@@ -64,7 +64,7 @@ def transition_columns(transition: Transition) -> tuple[Any, ...]:
     head = (position, record.event_number, record.coordinator_epoch, at_ms, record.type)
     generations = (before.generation_id, after.generation_id)
     if before.consumer is None and after.consumer is None:
-        states = (CLASSIC, CLASSIC, before.state, after.state)
+        states: tuple[str, ...] = (CLASSIC, CLASSIC, before.state, after.state)
         load = load_columns(before, after) if type(transition.event) is e.CoordinatorLoaded else NO_LOAD
         return (*head, *states, *generations, None, None, None, None, *load)
     states = (before.kind.value, after.kind.value, before.named_state, after.named_state)
