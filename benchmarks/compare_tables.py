@@ -133,11 +133,14 @@ def main() -> int:
     what = ("EVENTS", "GROUPS", "PARTITIONS")
     parser.add_argument("--history", type=int, nargs=3, metavar=what, help="the history of benchmarks/pipeline.py")
     parser.add_argument("--without-rows", action="store_true", help="compare CPU seconds only")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep the events here, and use them the next time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         small = write_events(folder / "small.parquet", benchmark_history(*WARM_HISTORY))
-        events = write_events(folder / "events.parquet", chosen_histories(options))
+        events = options.keep or folder / "events.parquet"
+        if not events.exists():
+            write_events(events, chosen_histories(options))
         print(f"{pq.read_metadata(events).num_rows:,} events", flush=True)
         for side, checkout in (("before", options.checkout), ("now", BENCHMARKS.parent)):
             print(f"{side}: {build(checkout, small, events, folder / side)}", flush=True)

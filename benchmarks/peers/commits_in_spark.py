@@ -38,7 +38,16 @@ def commits_in_sql(events: DataFrame) -> DataFrame:
     of_partition = "PARTITION BY store, `group`, topic, partition ORDER BY position"
     previous = f"lag(committed.offset) OVER ({of_partition}) AS previous_offset"
     rows = by_partition.selectExpr(
-        *("store", "`group`", "position", "coordinator_epoch", "event.at_ms", "event.member_id", "topic", "CAST(partition AS INT) AS partition"),
+        *(
+            "store",
+            "`group`",
+            "position",
+            "coordinator_epoch",
+            "event.at_ms",
+            "event.member_id",
+            "topic",
+            "CAST(partition AS INT) AS partition",
+        ),
         *("committed.offset AS offset", previous),
     )
     return rows.selectExpr(

@@ -38,8 +38,8 @@ class FoldedSources(msgspec.Struct, frozen=True):
     """`state_format` of the code that folded them."""
     through: dict[str, int]
     """The last position of each ingested store, by the name of its files in bronze."""
-    chunks: tuple[str, ...]
-    """The names of the files with the events of a campaign's runs."""
+    chunks: dict[str, int]
+    """The files with the events of a campaign's runs: the size of each in bytes, by its name."""
     continued: int = 0
     """How many builds in a row have folded new events only."""
 
@@ -99,7 +99,7 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     with (earlier / STATE_FOLDER / "topics.parquet").opened() as file:
         topics = pq.read_table(file)
     if not blocks:
-        events = read_events(spark, folder, sorted({*sources.chunks} - {*folded.chunks}))
+        events = read_events(spark, folder, sorted(sources.chunks.keys() - folded.chunks.keys()))
         return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier)
     events = read_bronze(spark, folder, blocks, folded.through)
     states = spark.read.parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
@@ -111,8 +111,8 @@ def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenB
     stores = [each for each in (folder / "bronze").folders() if each.name.startswith("store=")]
     blocks = {each.name.removeprefix("store="): written_blocks(each) for each in stores}
     through = {name: max((each.through for each in of_store), default=0) for name, of_store in blocks.items()}
-    chunks = () if blocks else tuple(each.name for each in (folder / "events").files("chunk-*.parquet"))
-    return FoldedSources(state_format(), through, chunks), blocks
+    files = {} if blocks else (folder / "events").files("chunk-*.parquet")
+    return FoldedSources(state_format(), through, {file.name: size for file, size in files.items()}), blocks
 
 
 def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | None, FoldedSources | None]:
@@ -127,6 +127,6 @@ def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | No
         return None, None
     is_same = folded.format == sources.format and bool(folded.through) == bool(sources.through)
     has_all = all(sources.through.get(name, -1) >= through for name, through in folded.through.items())
-    if is_same and has_all and {*folded.chunks} <= {*sources.chunks} and folded.continued < MAX_CONTINUED:
+    if is_same and has_all and folded.chunks.items() <= sources.chunks.items() and folded.continued < MAX_CONTINUED:
         return version, folded
     return None, None

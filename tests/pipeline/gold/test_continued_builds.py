@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from regroup.cli.main import main
 from regroup.pipeline.bronze.ingest import ingest
 from regroup.pipeline.campaign.grid import Campaign, read_campaign
 from regroup.pipeline.campaign.runner import run_campaign
-from regroup.pipeline.gold import folding
 from regroup.pipeline.gold.build import TABLE_NAMES, build_tables
 from regroup.pipeline.gold.fold_state import STATE_FOLDER
+from regroup.pipeline.gold.folding import FoldTarget, TopicRecords, fold_groups
 from regroup.pipeline.gold.new_events import FoldedSources, sources_of
 from regroup.pipeline.gold.versions import current_version, read_table, tables_folder
 from regroup.pipeline.locations.location import location_of
@@ -77,20 +77,19 @@ def test_a_second_build_has_the_rows_of_a_build_of_all_events(spark: SparkSessio
 def test_a_second_build_reads_only_events_after_those_of_the_first(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, folded = ingest_halves(spark, tmp_path), []
-    fold_groups = folding.fold_groups
+    out, read = ingest_halves(spark, tmp_path), []
 
-    def counted(events: object, *rest: object) -> object:
-        folded.append([(row.store, row.position) for row in events.collect()])  # type: ignore[attr-defined]
-        return fold_groups(events, *rest)  # type: ignore[arg-type]
+    def noted(
+        events: DataFrame, topics: TopicRecords, target: FoldTarget, states: DataFrame | None = None
+    ) -> dict[str, int]:
+        read.extend((row.store, row.position) for row in events.collect())
+        return fold_groups(events, topics, target, states)
 
-    through = sources(out).through
-    monkeypatch.setattr("regroup.pipeline.gold.build.fold_groups", counted)
+    [through] = sources(out).through.values()
+    monkeypatch.setattr("regroup.pipeline.gold.build.fold_groups", noted)
     build_tables(spark, out)
-    [read] = folded
-    [first_through] = through.values()
     of_first = [position for store, position in read if store.endswith("a.db")]
-    assert sorted(of_first) == list(range(first_through + 1, len(crash_history("range", 1)) + 1))
+    assert sorted(of_first) == list(range(through + 1, len(crash_history("range", 1)) + 1))
 
 
 def with_other_code(out: Path) -> None:
