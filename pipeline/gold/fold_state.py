@@ -25,6 +25,8 @@ STATE_FOLDER: Final = "fold_state"
 STATE_TYPE: Final = "fold-state"
 """Event type of a row that precedes a group's new events: the payload is the state after the former ones."""
 STATE_SCHEMA: Final = pa.schema([("store", pa.string()), ("group", pa.string()), ("payload", pa.binary())])
+STATES_DDL: Final = "store STRING, `group` STRING, payload BINARY"
+"""`STATE_SCHEMA` in Spark's DDL."""
 STATES_PER_BATCH: Final = 1_000
 
 FOLDED_CODE: Final = ("coordinator", "protocol/consumer", "pipeline/gold", "storage/records.py")

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from regroup.pipeline.bronze.blocks import WrittenBlock, written_blocks
 from regroup.pipeline.bronze.ingest import read_bronze
 from regroup.pipeline.campaign.runner import read_events
-from regroup.pipeline.gold.fold_state import STATE_FOLDER, state_format
+from regroup.pipeline.gold.fold_state import STATE_FOLDER, STATES_DDL, state_format
 from regroup.pipeline.gold.folding import FoldTarget, topic_events
 from regroup.pipeline.gold.table_files import EMPTY_FILE, TABLE_SCHEMAS
 from regroup.pipeline.gold.versions import TablesMissing, current_version, tables_folder, version_number
@@ -102,7 +102,7 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
         events = read_events(spark, folder, sorted(sources.chunks.keys() - folded.chunks.keys()))
         return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier)
     events = read_bronze(spark, folder, blocks, folded.through)
-    states = spark.read.parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
+    states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
     return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier, states)
 
 
