@@ -1,8 +1,9 @@
-"""Measures the pipeline: `python benchmarks/pipeline.py [--only bronze tables campaign] [--events N …]`.
+"""Measures the pipeline: `python benchmarks/pipeline.py [--only bronze tables again campaign] [--events N …]`.
 
 bronze     events from SQLite to Parquet: Spark on one core and on two, beside a bare read of every row by sqlite3, a
            plain loop (sqlite3, Arrow, one Parquet file) and DuckDB
 tables     from bronze to the tables: Spark, beside a plain loop and DuckDB with the same fold
+again      from bronze to the tables once a tenth of the events is new: a build that folds only these, and one of all
 campaign   simulations a minute on one core and on two, and the speedup
 
 The history is made by the coordinator: `--groups` groups of five members that own `--partitions` partitions and commit
@@ -36,6 +37,7 @@ from regroup.pipeline.campaign.grid import read_campaign
 from regroup.pipeline.campaign.runner import run_campaign
 from regroup.pipeline.gold import build
 from regroup.pipeline.spark.session import spark_session
+from regroup.storage.records import Record
 from regroup.storage.sqlite.files import initialize_store
 from regroup.storage.sqlite.statements import INSERT_RECORD, rows_from_records
 
@@ -45,19 +47,24 @@ PLAN = Path(__file__).parent.parent / "pipeline" / "plans" / "static-or-dynamic.
 WAYS = ("bare", "plain", "duckdb", "spark")
 
 
-def fill(path: Path, events: int, groups: int, partitions: int) -> None:
-    """Write a store with the topic's event and `events` events of groups, one event of each group in turn."""
-    initialize_store(path)
+def history_of(events: int, groups: int, partitions: int) -> Iterator[Record]:
+    """The topic's event and `events` events of groups, one event of each group in turn."""
+    history = owned_history(MEMBERS, partitions, events // groups)
+    return chain([topic_record(partitions)], copies(history, groups))
+
+
+def fill(path: Path, records: Iterator[Record], first: int = 1) -> int:
+    """Write records to a store, which is made if it does not exist; return the position after the last one."""
+    if not path.exists():
+        initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
-    history = owned_history(MEMBERS, partitions, events // groups)
-    records = chain([topic_record(partitions)], copies(history, groups))
-    first = 1
     while some := list(islice(records, ROWS_PER_INSERT)):
         connection.executemany(INSERT_RECORD, rows_from_records(some, first))
         first += len(some)
     connection.execute("COMMIT")
     connection.close()
+    return first
 
 
 class Cost(NamedTuple):
@@ -94,12 +101,13 @@ class SizedStore:
 
     def __init__(self, folder: Path, events: int, options: argparse.Namespace) -> None:
         self.events = events
+        self._groups, self._partitions = options.groups, options.partitions
         self._ways, self._cores = options.ways, options.cores
         name = f"{events}-{options.groups}-{options.partitions}"
         self._store, self._bronze = folder / f"{name}.db", folder / f"{name}.parquet"
         self._out = folder / f"out-{name}"
         if not self._store.exists():
-            fill(self._store, events, options.groups, options.partitions)
+            fill(self._store, history_of(events, options.groups, options.partitions))
 
     def time_bronze(self) -> Iterator[tuple[str, Cost]]:
         out = emptied(self._out)
@@ -123,6 +131,19 @@ class SizedStore:
             yield "DuckDB", cost_of(partial(duckdb_tables, self._bronze, emptied(out / "duckdb")))
         for cores in self._cores if "spark" in self._ways else ():
             yield f"Spark, local[{cores}]", cost_on_cores(cores, partial(self._build, folder=out / f"spark-{cores}"))
+
+    def time_again(self) -> Iterator[tuple[str, Cost]]:
+        store, out = emptied(self._out) / "grows.db", self._out / "out"
+        records = history_of(self.events, self._groups, self._partitions)
+        end = fill(store, islice(records, self.events * 9 // 10))
+        settings = {"spark.driver.memory": "6g"}
+        with spark_session(f"local[{self._cores[0]}]", settings=settings) as spark:
+            bronze.ingest(spark, str(store), out)
+            yield "first build, 90 %", cost_of(partial(build.build_tables, spark, out))
+            fill(store, records, end)
+            bronze.ingest(spark, str(store), out)
+            yield "second build", cost_of(partial(build.build_tables, spark, out))
+            yield "all events again", cost_of(partial(build.build_tables, spark, out, is_full=True))
 
     def _build(self, spark: SparkSession, folder: Path) -> None:
         events = spark.read.parquet(str(self._bronze)).selectExpr("'store' AS store", "*")
@@ -168,7 +189,7 @@ def measure_campaign(folder: Path, runs: int, cores: list[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("bronze", "tables", "campaign")
+    parts = ("bronze", "tables", "again", "campaign")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="parts to measure (default all)")
     parser.add_argument(
         "--events", type=int, nargs="+", default=[50_000, 200_000], help="events of each store (default 50000 200000)"
@@ -188,6 +209,8 @@ def main() -> None:
             measure("SQLite to bronze", sizes, SizedStore.time_bronze)
         if "tables" in options.only:
             measure("bronze to tables", sizes, SizedStore.time_tables)
+        if "again" in options.only:
+            measure("bronze to tables again", sizes, SizedStore.time_again)
         if "campaign" in options.only:
             measure_campaign(folder, options.runs, options.cores)
 

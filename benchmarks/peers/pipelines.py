@@ -1,8 +1,7 @@
 """Ways from a store to bronze and to the tables without Spark, with the same fold: a plain loop, and DuckDB.
 
 DuckDB cannot read SQLite files without a download, and cannot fold groups. So it gets the store's rows from Arrow and
-writes them as Parquet; then it sorts the events by group for the fold, stores the tables and writes them. Neither way
-checks the invariants, which Spark does in the same time.
+writes them as Parquet; then it sorts the events by group for the fold, stores the tables and writes them.
 """
 
 import sqlite3
@@ -14,10 +13,10 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from regroup.pipeline.gold.folding import fold_group, records_of_batch, without_garbage_collection
-from regroup.pipeline.gold.group_history import GroupHistory
+from regroup.pipeline.gold.folding import GroupFold, records_of_batch, without_garbage_collection
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, RowBatches
 from regroup.pipeline.source.columns import EVENT_SCHEMA
 from regroup.pipeline.source.store_reader import POSITIONS_PER_QUERY, StoreReader
@@ -50,30 +49,23 @@ def duckdb_bronze(store: Path, target: Path) -> None:
 
 
 def plain_tables(bronze: Path, folder: Path) -> None:
-    """Build the tables with a plain loop: fold all groups at once, in order of position, and write rows in batches."""
-    histories: dict[str, GroupHistory] = {}
-    topics: list[Record] = []
+    """Build the tables with a plain loop: sort all events by group with Arrow, in memory, and fold group by group."""
     with without_garbage_collection(), ExitStack() as stack:
         writers = {
             name: stack.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd"))
             for name, schema in TABLE_SCHEMAS.items()
         }
         rows = RowBatches(lambda name, batch: writers[name].write_batch(batch))
-        for record in all_records(pq.ParquetFile(bronze).iter_batches(POSITIONS_PER_QUERY)):
-            if record.group is None:
-                topics.append(record)
-                for name, history in histories.items():
-                    rows.add("store", name, history.on_record(record))
-                continue
-            history = histories.get(record.group)
-            if history is None:
-                history = histories[record.group] = GroupHistory(record.group)
-                for topic in topics:
-                    rows.add("store", record.group, history.on_record(topic))
-            rows.add("store", record.group, history.on_record(record))
-        for name, history in histories.items():
-            rows.add("store", name, history.on_end())
-        rows.flush()
+        events = pq.read_table(bronze)
+        topics = list(all_records(events.filter(pc.field("group").is_null()).to_batches()))
+        order = pc.sort_indices(
+            events.select(["group", "position"]), [("group", "ascending"), ("position", "ascending")]
+        )
+        in_order = (
+            events.take(order.slice(start, POSITIONS_PER_QUERY)).filter(pc.field("group").is_valid())
+            for start in range(0, len(order), POSITIONS_PER_QUERY)
+        )
+        fold_all(all_records(batch for some in in_order for batch in some.to_batches()), topics, rows)
 
 
 def duckdb_tables(bronze: Path, folder: Path) -> None:
@@ -88,12 +80,20 @@ def duckdb_tables(bronze: Path, folder: Path) -> None:
         in_order = connection.cursor().sql(
             f'SELECT {COLUMNS} FROM \'{bronze}\' WHERE "group" IS NOT NULL ORDER BY "group", position'
         )
-        records = all_records(in_order.to_arrow_reader(POSITIONS_PER_QUERY))
-        for group, of_group in groupby(records, attrgetter("group")):
-            fold_group("store", group, of_group, topics, rows)
-        rows.flush()
+        fold_all(all_records(in_order.to_arrow_reader(POSITIONS_PER_QUERY)), topics, rows)
         for name in TABLE_SCHEMAS:
             connection.execute(f"COPY {name} TO '{folder / name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def fold_all(records: Iterable[Record], topics: list[Record], rows: RowBatches) -> None:
+    """Fold all groups, whose records follow each other, to the rows of all tables."""
+    for group, of_group in groupby(records, attrgetter("group")):
+        fold = GroupFold("store", group, topics, rows)
+        for record in of_group:
+            fold.on_record(record)
+        fold.state().history.on_end(rows.folded)
+        rows.end_rows("store", group)
+    rows.flush()
 
 
 def all_records(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:

@@ -50,6 +50,7 @@ def add_pipeline_arguments(parser: ArgumentParser) -> None:
         help="for a damaged or foreign store: end, or name it and leave it out (default: fail)",
     )
     tables = steps.add_parser("tables", help="build every table from the events")
+    tables.add_argument("--full", action="store_true", help="fold all events again, not only the new ones")
     show = steps.add_parser("show", help="show a table")
     replay = steps.add_parser("replay", help="every group's final state, as JSON")
     clean = steps.add_parser("clean", help="remove the versions of the tables that are older than the current one")

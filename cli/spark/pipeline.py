@@ -115,7 +115,7 @@ def _ingest(spark: SparkSession, args: Namespace) -> int:
 
 def _tables(spark: SparkSession, args: Namespace) -> int:
     with ProgressReporter() as on_progress:
-        build.build_tables(spark, args.folder, progress=on_progress)
+        build.build_tables(spark, args.folder, is_full=args.full, progress=on_progress)
     for name in build.TABLE_NAMES:
         print(f"{read_table(spark, args.folder, name).count():>12,}  {name}")
     violations = read_table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()

@@ -10,14 +10,14 @@ block, and an ingest that was killed continues with the blocks that are missing.
 incomplete block is written again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from regroup.pipeline.bronze.blocks import BlockCopy, write_block
+from regroup.pipeline.bronze.blocks import BlockCopy, WrittenBlock, write_block
 from regroup.pipeline.bronze.exchange_files import ExchangeCopy, plan_exchanges, write_exchanges
 from regroup.pipeline.bronze.remote_stores import StoreCopy, copy_remote_stores, find_remote_stores
 from regroup.pipeline.bronze.store_progress import (
@@ -128,18 +128,41 @@ def copy_exchanges(spark: SparkSession, files: Sequence[ExchangeCopy], progress:
         run_with_progress(spark, "ingesting exchanges", lambda: tasks.foreach(write_exchanges), progress)
 
 
-def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:
+def read_bronze(
+    spark: SparkSession,
+    folder: LocationLike,
+    blocks: Mapping[str, Sequence[WrittenBlock]] | None = None,
+    after: Mapping[str, int] | None = None,
+) -> DataFrame:
     """All ingested events in the columns of the data source.
 
     Of a trimmed store the trimmed events are missing; a snapshot of each group stands in their place.
+
+    With `blocks`, the files of each store by the store's name, only events of these are read, even if an ingest adds
+    events meanwhile; and of the stores in `after` only those after a position.
     """
     place = location_of(folder, spark)
     check_format(place)
     columns = [each.name for each in STORE_EVENT_SCHEMA]
-    events = spark.read.schema(EVENTS_DDL).parquet((place / "bronze").for_spark).select(*columns)
+    bronze, after = place / "bronze", after or {}
+    files = [bronze.for_spark]
+    if blocks is not None:
+        new = [each.place for name, of in blocks.items() for each in of if each.through > after.get(name, 0)]
+        files = [each.for_spark for each in new]
+    reader = spark.read.schema(EVENTS_DDL).option("basePath", bronze.for_spark)
+    events = (reader.parquet(*files) if files else spark.createDataFrame([], EVENTS_DDL)).select(*columns)
     if (place / "snapshots").is_folder():
         snapshots = spark.read.schema(EVENTS_DDL).parquet((place / "snapshots").for_spark).select(*columns)
         events = events.unionByName(snapshots)
-    paths = spark.createDataFrame(list(store_paths(place).items()), "store STRING, path STRING")
+    paths = store_paths(place)
+    bounds: list[tuple[str, str | None, int, int | None]] = [
+        (name, paths.get(name), after.get(name, 0), max((each.through for each in of_store), default=0))
+        for name, of_store in (blocks or {}).items()
+    ]
+    known = bounds or [(name, path, 0, None) for name, path in paths.items()]
+    stores = spark.createDataFrame(known, "store STRING, path STRING, after LONG, through LONG")
     path = F.coalesce("path", "store").alias("store")  # a first ingest that was killed has left no path
-    return events.join(F.broadcast(paths), "store", "left").select(path, *columns[1:])
+    of_stores = events.join(F.broadcast(stores), "store", "left")
+    if blocks is not None:
+        of_stores = of_stores.where("position > after AND position <= through")
+    return of_stores.select(path, *columns[1:])

@@ -219,11 +219,17 @@ def events_table(store: str, records: Sequence[Record]) -> pa.Table:
     return pa.table(columns, schema=STORE_EVENT_SCHEMA)
 
 
-def read_events(spark: SparkSession, folder: LocationLike) -> DataFrame:
-    """All events of a campaign in the columns of the data source; `store` has the name of the run."""
+def read_events(spark: SparkSession, folder: LocationLike, chunks: Sequence[str] | None = None) -> DataFrame:
+    """The events of a campaign in the columns of the data source; `store` has the name of the run.
+
+    `chunks` are the names of the files to read; by default all are.
+    """
     place = location_of(folder, spark)
     check_format(place)
-    return spark.read.schema(EVENTS_DDL).parquet((place / "events").for_spark)
+    if chunks is None:
+        return spark.read.schema(EVENTS_DDL).parquet((place / "events").for_spark)
+    files = [(place / "events" / each).for_spark for each in chunks]
+    return spark.read.schema(EVENTS_DDL).parquet(*files) if files else spark.createDataFrame([], EVENTS_DDL)
 
 
 def read_runs(spark: SparkSession, folder: LocationLike) -> DataFrame:

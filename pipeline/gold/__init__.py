@@ -1,1 +1,1 @@
-"""Gold: each group's events folded into tables, and the coordinator's invariants as Spark SQL over them."""
+"""Gold: each group's events folded into tables, and the coordinator's invariants checked on the way."""

@@ -171,6 +171,20 @@ class Location:
                     shutil.copyfileobj(source, target, COPY_BYTES)
             yield copy
 
+    def link_to(self, target: "Location") -> None:
+        """Give this file a second name in the same file system; where that cannot be, copy it."""
+        if self.is_local:
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                target.path.hardlink_to(self.path)
+            except OSError:
+                with target.written() as unfinished:
+                    shutil.copyfile(self.path, unfinished)
+            return
+        with self._failures():
+            system, path = self._system()
+            system.copy_file(path, target._system()[1])
+
     def remove(self) -> None:
         """Remove this file, if it exists."""
         if self.is_local:

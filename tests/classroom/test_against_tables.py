@@ -9,10 +9,9 @@ pytest.importorskip("pyarrow")
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
-from regroup.pipeline.gold.builders.table_builder import TableRow
-from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
 from regroup.storage.records import Record
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
+from tests.pipeline.histories import all_rows
 
 SEEDS = (4, 9, 11, 23, 31)
 SCENARIOS = (
@@ -29,14 +28,6 @@ Interval = tuple[str, int, str, int, int | None]
 
 def history(source: int | str) -> tuple[Record, ...]:
     return drawn_history(source) if isinstance(source, int) else scenario_history(source)
-
-
-def table_rows(records: Iterable[Record], group: str) -> Iterator[TableRow]:
-    of_tables = GroupHistory(group)
-    for record in records:
-        if record.group == group or (record.group is None and record.type in TOPIC_EVENT_TYPES):
-            yield from of_tables.on_record(record)
-    yield from of_tables.on_end()
 
 
 def joined(intervals: Iterable[Interval]) -> set[Interval]:
@@ -77,7 +68,7 @@ def gaps(timeline: GroupTimeline) -> Iterator[Interval]:
 def test_owners_and_gaps_equal_those_of_the_tables(source: int | str) -> None:
     records = history(source)
     for group in groups_of(records):
-        timeline, rows = timeline_of(group, records), list(table_rows(records, group))
+        timeline, rows = timeline_of(group, records), all_rows(records, group)
         in_table = joined(
             (row["topic"], row["partition"], row["member_id"], row["from_ms"], row["to_ms"])
             for table, row in rows

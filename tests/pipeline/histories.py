@@ -5,19 +5,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.scenarios import SCENARIOS, ScenarioOptions
-from regroup.pipeline.gold.builders.table_builder import TableRow
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
-from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.table_files import RowBatches
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
 
 GROUP_ID = "lab"
+
+TableRow: TypeAlias = tuple[str, dict[str, Any]]
+"""The name of a table, and one of its rows by column."""
 
 
 @cache
@@ -75,21 +79,25 @@ def overwrite_pages(path: Path) -> None:
         file.write(b"\xff" * (size - 2 * 4096))
 
 
-def all_rows(records: Iterable[Record]) -> list[TableRow]:
-    """The rows that a plain loop makes from the history of one group and of its topics."""
-    history = GroupHistory(GROUP_ID)
-    rows: list[TableRow] = []
+def all_rows(records: Iterable[Record], group: str = GROUP_ID) -> list[TableRow]:
+    """The rows that a plain loop makes from the history of one group and of its topics, as they are written."""
+    written: list[TableRow] = []
+
+    def write(name: str, batch: pa.RecordBatch) -> None:
+        written.extend((name, row) for row in batch.drop_columns(["store", "group"]).to_pylist())
+
+    history, batches = GroupHistory(group), RowBatches(write)
     for record in records:
-        if record.group == GROUP_ID or record.type in TOPIC_EVENT_TYPES:
-            rows += history.on_record(record)
-    return [*rows, *history.on_end()]
+        if record.group == group or (record.group is None and record.type in TOPIC_EVENT_TYPES):
+            history.on_record(record, batches.folded)
+    history.on_end(batches.folded)
+    batches.end_rows("store", group)
+    batches.flush()
+    return written
 
 
-def rows_of_table(rows: Iterable[TableRow], name: str) -> list[dict[str, object]]:
-    columns = [field.name for field in TABLES[name].fields] if name in TABLES else []
-    return [
-        row if isinstance(row, dict) else dict(zip(columns, row, strict=True)) for table, row in rows if table == name
-    ]
+def rows_of_table(rows: Iterable[TableRow], name: str) -> list[dict[str, Any]]:
+    return [row for table, row in rows if table == name]
 
 
 def assert_one_owner_or_one_gap(rows: Sequence[TableRow], partitions: int) -> None:
@@ -98,7 +106,7 @@ def assert_one_owner_or_one_gap(rows: Sequence[TableRow], partitions: int) -> No
     covered: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
     for row in [*rows_of_table(rows, "ownership"), *gaps]:
         end: Any = row["to_ms"] or 2**62
-        covered[row["topic"], row["partition"]].append((row["from_ms"], end))  # type: ignore[arg-type]  # both are numbers
+        covered[row["topic"], row["partition"]].append((row["from_ms"], end))
     assert len(covered) == partitions
     for periods in covered.values():
         periods = sorted(each for each in periods if each[0] < each[1])

@@ -1,21 +1,36 @@
 """Builds the table `generation_members`: each member of each generation, with its join, sync and assignment."""
 
-from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer.migration.events import GroupUpgraded
 from regroup.coordinator.group import Group, Member, MemberId
 from regroup.pipeline.gold.builders.table_builder import (
     TableBuilder,
-    TableRow,
     Transition,
     owned_partitions,
     partition_names,
     rack_of,
     subscribed_topics,
 )
+from regroup.pipeline.gold.folded_rows import FoldedRows
 from regroup.protocol.consumer.subscription import assigned_partitions
+
+FOLLOWED: Final = frozenset(
+    {
+        e.MemberJoined,
+        e.MemberRejoined,
+        e.StaticMemberReplaced,
+        e.GenerationStarted,
+        e.MemberSynced,
+        e.AssignmentCommitted,
+        e.GroupEmptied,
+        e.GroupDeleted,
+        e.CoordinatorLoaded,
+        GroupUpgraded,
+    }
+)
 
 
 class GenerationMembers(TableBuilder):
@@ -29,8 +44,10 @@ class GenerationMembers(TableBuilder):
         self._generation: dict[str, Any] = {}
         """The columns that all rows of the present generation share."""
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms = transition.event, transition.after, transition.at_ms
+        if type(event) not in FOLLOWED:
+            return
         match event:
             case e.MemberJoined() | e.MemberRejoined():
                 self._joined_ms[event.member_id] = at_ms
@@ -39,7 +56,7 @@ class GenerationMembers(TableBuilder):
                 if event.replaced_member_id in self._open and not event.awaits_join:
                     self._take_over(after, event.member_id, at_ms)
             case e.GenerationStarted():
-                yield from self.on_end()
+                self._end_all(rows)
                 self._begin(transition, event)
             case e.MemberSynced() if event.member_id in self._open:
                 self._open[event.member_id].setdefault("synced_ms", at_ms)
@@ -47,12 +64,15 @@ class GenerationMembers(TableBuilder):
                 for member_id in self._open.keys() & after.members.keys():
                     self._open[member_id] |= assignment_columns(after.members[member_id], at_ms)
             case e.GroupEmptied() | e.GroupDeleted() | e.CoordinatorLoaded() | GroupUpgraded():
-                yield from self.on_end()
+                self._end_all(rows)
                 self._joined_ms.clear()
 
-    def on_end(self) -> Iterator[TableRow]:
+    def on_end(self, rows: FoldedRows) -> None:
+        self._end_all(rows)
+
+    def _end_all(self, rows: FoldedRows) -> None:
         for row in self._open.values():
-            yield "generation_members", row
+            rows.add("generation_members", row)
         self._open = {}
 
     def _begin(self, transition: Transition, event: e.GenerationStarted) -> None:
@@ -82,11 +102,23 @@ class GenerationMembers(TableBuilder):
             "is_leader": member.member_id == leader_id,
             "joined_ms": self._joined_ms.get(member.member_id),
             "assignors": [each.name for each in protocols],
-            "topics": list(subscribed_topics(metadata)),
-            "rack": rack_of(metadata),
-            "owned": partition_names(owned_partitions(metadata)),
+            **subscription_columns(metadata),
         }
 
 
+@lru_cache(maxsize=4096)
+def subscription_columns(metadata: bytes) -> dict[str, Any]:
+    return {
+        "topics": list(subscribed_topics(metadata)),
+        "rack": rack_of(metadata),
+        "owned": partition_names(owned_partitions(metadata)),
+    }
+
+
 def assignment_columns(member: Member, at_ms: int) -> dict[str, Any]:
-    return {"assigned_ms": at_ms, "assignment": partition_names(assigned_partitions(member.assignment))}
+    return {"assigned_ms": at_ms, "assignment": assigned_names(member.assignment)}
+
+
+@lru_cache(maxsize=4096)
+def assigned_names(assignment: bytes) -> list[str]:
+    return partition_names(assigned_partitions(assignment))

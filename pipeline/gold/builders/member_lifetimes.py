@@ -1,12 +1,28 @@
 """Builds the table `member_lifetimes`: a row for each member id, from its first join to its end."""
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.group import Group, GroupKind, MemberId
-from regroup.pipeline.gold.builders.table_builder import TableRow, Transition
+from regroup.pipeline.gold.builders.table_builder import Transition
+from regroup.pipeline.gold.folded_rows import FoldedRows
+
+FOLLOWED: Final = frozenset(
+    {
+        e.MemberJoined,
+        ce.MemberSubscribed,
+        e.StaticMemberReplaced,
+        ce.StaticConsumerReplaced,
+        e.GenerationStarted,
+        ce.MemberReconciled,
+        e.MemberLeft,
+        e.MemberRemoved,
+        e.CoordinatorLoaded,
+        e.GroupDeleted,
+        e.AppendFailed,
+    }
+)
 
 
 class MemberLifetimes:
@@ -27,19 +43,21 @@ class MemberLifetimes:
             member = group.members.get(member_id)
             self._begin(group, member_id, member.joined_at_ms if member else at_ms)
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms = transition.event, transition.after, transition.at_ms
+        if type(event) not in FOLLOWED:
+            return
         match event:
             case e.MemberJoined():
                 self._begin(after, event.member_id, at_ms)
             case ce.MemberSubscribed() if event.member_id not in transition.before.member_ids:
                 self._begin(after, event.member_id, at_ms)
             case e.StaticMemberReplaced():
-                yield from self._end(event.replaced_member_id, at_ms, "replaced", event.reason)
+                self._end(rows, event.replaced_member_id, at_ms, "replaced", event.reason)
                 self._begin(after, event.member_id, at_ms, event.replaced_member_id)
             case ce.StaticConsumerReplaced() if event.replaced_member_id != event.member_id:
-                yield from self._end(event.member_id, at_ms, "replaced", event.reason)
-                yield from self._end(event.replaced_member_id, at_ms, "replaced", event.reason)
+                self._end(rows, event.member_id, at_ms, "replaced", event.reason)
+                self._end(rows, event.replaced_member_id, at_ms, "replaced", event.reason)
                 self._begin(after, event.member_id, at_ms, event.replaced_member_id)
             case e.GenerationStarted():
                 for member_id in after.members:
@@ -48,21 +66,21 @@ class MemberLifetimes:
                 if event.epoch > transition.before.consumer.members[event.member_id].epoch:
                     self._open[event.member_id]["generations"] += 1
             case e.MemberLeft():
-                yield from self._end(event.member_id, at_ms, "left", event.reason)
+                self._end(rows, event.member_id, at_ms, "left", event.reason)
             case e.MemberRemoved():
                 timing = {"last_seen_ms": event.last_seen_ms, "timeout_ms": event.timeout_ms}
-                yield from self._end(event.member_id, at_ms, "removed", event.reason, **timing)
+                self._end(rows, event.member_id, at_ms, "removed", event.reason, **timing)
             case e.CoordinatorLoaded() | e.GroupDeleted() | e.AppendFailed():
                 # The group is what the log holds: it lost some members, and may have a replaced member back.
                 for member_id in [each for each in self._open if each not in after.member_ids]:
-                    yield from self._end(member_id, at_ms, "lost", "the coordinator's log does not hold the member")
+                    self._end(rows, member_id, at_ms, "lost", "the coordinator's log does not hold the member")
                 for member_id in after.member_ids:
                     if member_id not in self._open:
                         self._begin(after, member_id, at_ms)
 
-    def on_end(self) -> Iterator[TableRow]:
+    def on_end(self, rows: FoldedRows) -> None:
         for row in self._open.values():
-            yield "member_lifetimes", row
+            rows.add("member_lifetimes", dict(row))
 
     def _begin(
         self, group: Group, member_id: MemberId, from_ms: int, replaced_member_id: MemberId | None = None
@@ -77,11 +95,12 @@ class MemberLifetimes:
         }
 
     def _end(
-        self, member_id: MemberId, at_ms: int, ended_by: str, reason: str, **timing: int | None
-    ) -> Iterator[TableRow]:
+        self, rows: FoldedRows, member_id: MemberId, at_ms: int, ended_by: str, reason: str, **timing: int | None
+    ) -> None:
         row = self._open.pop(member_id, None)
         if row is not None:
-            yield "member_lifetimes", row | {"to_ms": at_ms, "ended_by": ended_by, "reason": reason} | timing
+            row |= {"to_ms": at_ms, "ended_by": ended_by, "reason": reason, **timing}
+            rows.add("member_lifetimes", row)
 
 
 def described(group: Group, member_id: MemberId) -> dict[str, Any]:

@@ -6,7 +6,7 @@ removed. In a group of the consumer protocol it owns what the coordinator has as
 up, except while it is away.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -19,12 +19,12 @@ from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupSt
 from regroup.pipeline.gold.builders.ownership import Ownership
 from regroup.pipeline.gold.builders.table_builder import (
     TableBuilder,
-    TableRow,
     Transition,
     member_identity,
     owned_partitions,
     subscribed_topics,
 )
+from regroup.pipeline.gold.folded_rows import FoldedRows
 from regroup.protocol.consumer.subscription import TopicPartition, assigned_partitions
 
 GAP_REASONS: Final[dict[GroupState, str]] = {
@@ -35,6 +35,25 @@ GAP_REASONS: Final[dict[GroupState, str]] = {
     GroupState.STABLE: "unassigned",
 }
 """Why no member owns a partition of a classic group, by its state; see `classic_reasons` for one exception."""
+
+
+CHANGE_OWNERS: Final = frozenset(
+    {
+        e.AssignmentCommitted,
+        e.MemberSynced,
+        e.MemberRejoined,
+        e.StaticMemberReplaced,
+        e.MemberLeft,
+        e.MemberRemoved,
+        e.CoordinatorLoaded,
+        e.GroupDeleted,
+        e.AppendFailed,
+        GroupDowngraded,
+    }
+)
+"""The events that can change the owners of partitions in a classic group."""
+KEEP_SUBSCRIPTIONS: Final = frozenset({e.MemberSynced, e.AssignmentWritten, e.AssignmentCommitted})
+"""Frequent events that change members, but not the topics to which these subscribe."""
 
 
 class ClassicOwners(TableBuilder):
@@ -48,47 +67,48 @@ class ClassicOwners(TableBuilder):
         self._subscribe(group)
         if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             for member in group.members.values():
-                for partition in assigned_partitions(member.assignment):
-                    self._add(partition, member, at_ms, group)
+                self._add(assigned_partitions(member.assignment), member, at_ms, group)
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
-        before, after = transition.before, transition.after
-        yield from self._update_owners(transition)
-        if after.kind is not GroupKind.CLASSIC:
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
+        before, after, kind = transition.before, transition.after, type(transition.event)
+        if kind in CHANGE_OWNERS:
+            self._update_owners(transition, rows)
+        if after.consumer is not None:
             return
-        if before.members is not after.members:
+        members_differ = before.members is not after.members
+        if members_differ and kind not in KEEP_SUBSCRIPTIONS:
             self._subscribe(after)
-        assignments_may_differ = after.state is GroupState.STABLE and before.members is not after.members
+        assignments_may_differ = members_differ and after.state is GroupState.STABLE
         if self._ownership.has_changed or before.state is not after.state or assignments_may_differ:
-            yield from self.update_gaps(after, transition.at_ms)
+            self.update_gaps(after, transition.at_ms, rows)
 
-    def update_gaps(self, group: Group, at_ms: int) -> Iterator[TableRow]:
-        yield from self._ownership.update_gaps(at_ms, GroupKind.CLASSIC, partial(classic_reasons, group))
+    def update_gaps(self, group: Group, at_ms: int, rows: FoldedRows) -> None:
+        self._ownership.update_gaps(at_ms, GroupKind.CLASSIC, partial(classic_reasons, group), rows)
 
-    def _update_owners(self, transition: Transition) -> Iterator[TableRow]:
+    def _update_owners(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms, ownership = transition.event, transition.after, transition.at_ms, self._ownership
         match event:
             case e.AssignmentCommitted():
                 for member in transition.before.members_awaiting(AwaitedResponse.SYNC):
-                    yield from self._assign(transition, after.members[member.member_id])
+                    self._assign(transition, rows, after.members[member.member_id])
             case e.MemberSynced(awaits_assignment=False):
-                yield from self._assign(transition, after.members[event.member_id])
+                self._assign(transition, rows, after.members[event.member_id])
             case e.MemberRejoined():
                 protocols = event.profile.supported_protocols
                 kept = owned_partitions(protocols[0].metadata) if protocols else ()
-                yield from ownership.remove(event.member_id, at_ms, "revoked", kept=kept)
+                ownership.remove(rows, event.member_id, at_ms, "revoked", kept=kept)
             case e.StaticMemberReplaced():
                 # In Stable the new process gets the old one's assignment without a rebalance.
                 inherited = () if event.awaits_join else ownership.owned_by(event.replaced_member_id)
-                yield from ownership.remove(event.replaced_member_id, at_ms, "replaced")
-                for partition in inherited:
-                    self._add(partition, after.members[event.member_id], at_ms, after)
+                ownership.remove(rows, event.replaced_member_id, at_ms, "replaced")
+                if inherited:
+                    self._add(inherited, after.members[event.member_id], at_ms, after)
             case e.MemberLeft():
-                yield from ownership.remove(event.member_id, at_ms, "left")
+                ownership.remove(rows, event.member_id, at_ms, "left")
             case e.MemberRemoved():
-                yield from removed(ownership, event, GroupKind.CLASSIC)
+                removed(ownership, rows, event, GroupKind.CLASSIC)
             case e.CoordinatorLoaded() | e.GroupDeleted() | e.AppendFailed() | GroupDowngraded():
-                yield from lost_members(ownership, after, at_ms)
+                lost_members(ownership, rows, after, at_ms)
 
     def _subscribe(self, group: Group) -> None:
         """Pass on the topics to which the members subscribe; a group without members keeps its last ones."""
@@ -100,18 +120,20 @@ class ClassicOwners(TableBuilder):
                 for topic in subscribed_topics(member.profile.supported_protocols[0].metadata)
             )
 
-    def _assign(self, transition: Transition, member: Member) -> Iterator[TableRow]:
+    def _assign(self, transition: Transition, rows: FoldedRows, member: Member) -> None:
         """Make a member the owner of the partitions of its assignment, and of no others."""
         assigned = assigned_partitions(member.assignment)
-        yield from self._ownership.remove(member.member_id, transition.at_ms, "revoked", kept=assigned)
-        for partition in assigned:
-            if not self._ownership.owns(member.member_id, partition):
-                self._add(partition, member, transition.at_ms, transition.after)
+        self._ownership.remove(rows, member.member_id, transition.at_ms, "revoked", kept=assigned)
+        self._add(assigned, member, transition.at_ms, transition.after)
 
-    def _add(self, partition: TopicPartition, member: Member, at_ms: int, group: Group) -> None:
-        identity = member_identity(member)
+    def _add(self, partitions: Iterable[TopicPartition], member: Member, at_ms: int, group: Group) -> None:
         self._ownership.add(
-            partition, member.member_id, identity, at_ms, kind=GroupKind.CLASSIC, generation_id=group.generation_id
+            partitions,
+            member.member_id,
+            member_identity(member),
+            at_ms,
+            kind=GroupKind.CLASSIC,
+            generation_id=group.generation_id,
         )
 
 
@@ -129,44 +151,44 @@ class ConsumerOwners(TableBuilder):
         for member in consumer.members.values():
             self._gain(member, at_ms)
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         after, event, at_ms = transition.after, transition.event, transition.at_ms
-        yield from self._update_owners(transition)
+        self._update_owners(transition, rows)
         if after.kind is GroupKind.CONSUMER:
             consumer = consumer_of(after)
             if consumer.members:
                 self._ownership.subscribe(consumer.subscribed_topics)
             if self._ownership.has_changed or not isinstance(event, ce.MemberReconciled):
-                yield from self.update_gaps(after, at_ms)
+                self.update_gaps(after, at_ms, rows)
 
-    def update_gaps(self, group: Group, at_ms: int) -> Iterator[TableRow]:
+    def update_gaps(self, group: Group, at_ms: int, rows: FoldedRows) -> None:
         reasons = partial(consumer_reasons, consumer_of(group), self._ownership.topic_names)
-        yield from self._ownership.update_gaps(at_ms, GroupKind.CONSUMER, reasons)
+        self._ownership.update_gaps(at_ms, GroupKind.CONSUMER, reasons, rows)
 
-    def _update_owners(self, transition: Transition) -> Iterator[TableRow]:
+    def _update_owners(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms, ownership = transition.event, transition.after, transition.at_ms, self._ownership
         match event:
             case GroupUpgraded():
-                yield from lost_members(ownership, after, at_ms)
+                lost_members(ownership, rows, after, at_ms)
                 for member in consumer_of(after).members.values():
-                    yield from self._hold(member, at_ms, "revoked")
+                    self._hold(rows, member, at_ms, "revoked")
             case ce.MemberReconciled():
-                yield from self._hold(consumer_of(after).members[event.member_id], at_ms, "revoked")
+                self._hold(rows, consumer_of(after).members[event.member_id], at_ms, "revoked")
             case ce.StaticMemberAway():
-                yield from ownership.remove(event.member_id, at_ms, "away")
+                ownership.remove(rows, event.member_id, at_ms, "away")
             case ce.StaticConsumerReplaced():
-                yield from ownership.remove(event.replaced_member_id, at_ms, "replaced")
-                yield from self._hold(consumer_of(after).members[event.member_id], at_ms, "replaced")
+                ownership.remove(rows, event.replaced_member_id, at_ms, "replaced")
+                self._hold(rows, consumer_of(after).members[event.member_id], at_ms, "replaced")
             case e.MemberLeft():
-                yield from ownership.remove(event.member_id, at_ms, "left")
+                ownership.remove(rows, event.member_id, at_ms, "left")
             case e.MemberRemoved():
-                yield from removed(ownership, event, GroupKind.CONSUMER)
+                removed(ownership, rows, event, GroupKind.CONSUMER)
             case e.GroupDeleted() | ce.ConsumerGroupEnded():
-                yield from lost_members(ownership, after, at_ms)
+                lost_members(ownership, rows, after, at_ms)
 
-    def _hold(self, member: ConsumerMember, at_ms: int, ended_by: str) -> Iterator[TableRow]:
+    def _hold(self, rows: FoldedRows, member: ConsumerMember, at_ms: int, ended_by: str) -> None:
         """Make a member the owner of the partitions that it holds by the coordinator's state, and of no others."""
-        yield from self._ownership.remove(member.member_id, at_ms, ended_by, kept=self._named(member.held()))
+        self._ownership.remove(rows, member.member_id, at_ms, ended_by, kept=self._named(member.held()))
         self._gain(member, at_ms)
 
     def _gain(self, member: ConsumerMember, at_ms: int) -> None:
@@ -175,11 +197,10 @@ class ConsumerOwners(TableBuilder):
         identity = member.instance_id or member.member_id
         for topic_id, index in member.held():
             [partition] = self._named([(topic_id, index)])
-            if not self._ownership.owns(member.member_id, partition):
-                epoch = member.assignment_epoch_of(topic_id, index) or 0
-                self._ownership.add(
-                    partition, member.member_id, identity, at_ms, kind=GroupKind.CONSUMER, generation_id=epoch
-                )
+            epoch = member.assignment_epoch_of(topic_id, index) or 0
+            self._ownership.add(
+                [partition], member.member_id, identity, at_ms, kind=GroupKind.CONSUMER, generation_id=epoch
+            )
 
     def _named(self, partitions: Iterable[tuple[str, int]]) -> Iterator[TopicPartition]:
         return named_partitions(partitions, self._ownership.topic_names)
@@ -190,51 +211,45 @@ def named_partitions(partitions: Iterable[tuple[str, int]], names: Mapping[str, 
     return (TopicPartition(names.get(topic_id, topic_id), index) for topic_id, index in partitions)
 
 
-def removed(ownership: Ownership, event: e.MemberRemoved, kind: GroupKind) -> Iterator[TableRow]:
-    yield from ownership.session_expiry_gaps(event.member_id, event.last_seen_ms, event.at_ms, kind)
-    yield from ownership.remove(event.member_id, event.at_ms, "removed", event.last_seen_ms)
+def removed(ownership: Ownership, rows: FoldedRows, event: e.MemberRemoved, kind: GroupKind) -> None:
+    ownership.session_expiry_gaps(rows, event.member_id, event.last_seen_ms, event.at_ms, kind)
+    ownership.remove(rows, event.member_id, event.at_ms, "removed", event.last_seen_ms)
 
 
-def lost_members(ownership: Ownership, group: Group, at_ms: int) -> Iterator[TableRow]:
+def lost_members(ownership: Ownership, rows: FoldedRows, group: Group, at_ms: int) -> None:
     """End the ownership of all partitions by members that are no longer in the group."""
     for member_id in ownership.owners():
         if member_id not in group.member_ids:
-            yield from ownership.remove(member_id, at_ms, "lost")
+            ownership.remove(rows, member_id, at_ms, "lost")
 
 
-def classic_reasons(group: Group, unowned: Collection[TopicPartition]) -> Iterator[tuple[TopicPartition, str]]:
-    """Yield each of these partitions with the reason why it has no owner, in a classic group.
+def classic_reasons(group: Group, unowned: Sequence[TopicPartition]) -> list[str]:
+    """The reason why each of these partitions has no owner, in a classic group.
 
     While the group is Stable, a partition can be assigned to a member that has not received its assignment yet: `sync`.
     """
+    reason = GAP_REASONS[group.state]
+    if group.state is not GroupState.STABLE:
+        return [reason] * len(unowned)
     assigned: set[TopicPartition] = set()
-    if unowned and group.state is GroupState.STABLE:
-        assigned.update(*(assigned_partitions(member.assignment) for member in group.members.values()))
-    for partition in unowned:
-        yield partition, "sync" if partition in assigned else GAP_REASONS[group.state]
+    assigned.update(*(assigned_partitions(member.assignment) for member in group.members.values()))
+    return ["sync" if partition in assigned else reason for partition in unowned]
 
 
-def consumer_reasons(
-    consumer: ConsumerGroup, names: Mapping[str, str], unowned: Collection[TopicPartition]
-) -> Iterator[tuple[TopicPartition, str]]:
-    """Yield each of the partitions with the reason why it has no owner, in a group of the consumer protocol."""
-    kept: frozenset[TopicPartition] = frozenset()
-    targets: frozenset[TopicPartition] = frozenset()
-    if unowned:
-        kept = frozenset(each for member in away_members(consumer) for each in named_partitions(member.held(), names))
-        targets = frozenset(
-            each for target in consumer.targets.values() for each in named_partitions(every_partition(target), names)
-        )
-    is_assigning = consumer.group_epoch > consumer.assignment_epoch
-    for partition in unowned:
-        if not consumer.members:
-            yield partition, "empty"
-        elif partition in kept:
-            yield partition, "away"
-        elif is_assigning:
-            yield partition, "assigning"
-        else:
-            yield partition, "reconciling" if partition in targets else "unassigned"
+def consumer_reasons(consumer: ConsumerGroup, names: Mapping[str, str], unowned: Sequence[TopicPartition]) -> list[str]:
+    """The reason why each of the partitions has no owner, in a group of the consumer protocol."""
+    if not consumer.members:
+        return ["empty"] * len(unowned)
+    kept = frozenset(each for member in away_members(consumer) for each in named_partitions(member.held(), names))
+    if consumer.group_epoch > consumer.assignment_epoch:
+        return ["away" if partition in kept else "assigning" for partition in unowned]
+    targets = frozenset(
+        each for target in consumer.targets.values() for each in named_partitions(every_partition(target), names)
+    )
+    return [
+        "away" if partition in kept else "reconciling" if partition in targets else "unassigned"
+        for partition in unowned
+    ]
 
 
 def away_members(consumer: ConsumerGroup) -> Iterator[ConsumerMember]:

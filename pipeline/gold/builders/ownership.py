@@ -4,16 +4,35 @@ Which events change the owners is in `owners.py`. What a process does without a 
 zombie, is in no event.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from regroup.coordinator.group import GroupKind, MemberId
 from regroup.pipeline.gold.builders.ownership_window import OwnershipWindow
-from regroup.pipeline.gold.builders.table_builder import TableRow
-from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.pipeline.gold.folded_rows import FoldedRows
+from regroup.protocol.consumer.subscription import TopicPartition, topic_partitions
 
-GapReasons: TypeAlias = Callable[[Collection[TopicPartition]], Iterable[tuple[TopicPartition, str]]]
-"""A function that gives each of some partitions with the reason why it has no owner."""
+GapReasons: TypeAlias = Callable[[Sequence[TopicPartition]], Iterable[str]]
+"""A function that returns for each of some partitions the reason why it has no owner."""
+
+
+class OwnedPeriod(NamedTuple):
+    """A period that has not ended in which a member owns a partition: columns of `ownership`."""
+
+    identity: str
+    protocol: str
+    generation_id: int
+    from_ms: int
+
+
+class OpenGap(NamedTuple):
+    """A period that has not ended in which a partition has no owner: columns of `gaps`."""
+
+    protocol: str
+    from_ms: int
+    reason: str
+    trigger: str
+    group_epoch: int | None
 
 
 class Ownership:
@@ -31,14 +50,22 @@ class Ownership:
         self.window = OwnershipWindow()
         self.has_changed = True
         """Whether owners, subscriptions or topics have changed since the gaps were last updated."""
-        self._owners: dict[TopicPartition, dict[MemberId, dict[str, Any]]] = {}
-        """The rows of `ownership` whose time has not ended, by partition and member id."""
-        self._partitions: dict[MemberId, dict[TopicPartition, dict[str, Any]]] = {}
-        """The same rows by member id and partition."""
-        self._gaps: dict[TopicPartition, dict[str, Any]] = {}
-        """The rows of `gaps` whose time has not ended, by partition."""
+        self._owners: dict[TopicPartition, dict[MemberId, OwnedPeriod]] = {}
+        """The periods of ownership that have not ended, by partition and member id."""
+        self._partitions: dict[MemberId, dict[TopicPartition, OwnedPeriod]] = {}
+        """The same periods by member id and partition."""
+        self._commits_ms: dict[MemberId, dict[str, dict[int, int]]] = {}
+        """The time of the last commit of each member that owns partitions, by topic and number of the partition."""
+        self._gaps: dict[TopicPartition, OpenGap] = {}
+        """The gaps that have not ended, by partition."""
+        self._unowned: Sequence[TopicPartition] = ()
+        """The partitions without an owner when the gaps were last updated."""
         self._partition_counts: dict[str, int] = {}
         self._subscribed: dict[str, None] = {}
+        self._counted_partitions: list[TopicPartition] | None = None
+        """The partitions of the subscribed topics whose number is known; None if it has to be found again."""
+        self._uncounted: frozenset[str] = frozenset()
+        """The subscribed topics whose number of partitions no event says."""
 
     def owns(self, member_id: MemberId, partition: TopicPartition) -> bool:
         return partition in self._partitions.get(member_id, ())
@@ -59,31 +86,32 @@ class Ownership:
         self._partition_counts[topic] = partitions
         if topic_id:
             self.topic_names[topic_id] = topic
+        self._counted_partitions = None
         self.has_changed = True
 
-    def on_commit(self, member_id: MemberId, topic: str, index: int, at_ms: int) -> None:
-        """Count a commit in the open row of the member as owner of the partition."""
-        owned = self._partitions.get(member_id)
-        row = owned.get((topic, index)) if owned else None  # type: ignore[call-overload]  # equal to a TopicPartition
-        if row is not None:
-            row["last_commit_ms"] = at_ms
+    def on_commit(self, member_id: MemberId, topic: str, partitions: Iterable[int], at_ms: int) -> None:
+        """Note the time of a member's commit, if it owns partitions."""
+        if member_id in self._partitions:
+            times_ms = self._commits_ms.setdefault(member_id, {}).setdefault(topic, {})
+            times_ms.update(dict.fromkeys(partitions, at_ms))
 
-    def on_end(self) -> Iterator[TableRow]:
-        for owners in self._owners.values():
-            for row in owners.values():
-                yield "ownership", row | {"to_ms": None, "ended_by": "open", "last_seen_ms": None}
-        for gap in self._gaps.values():
-            yield "gaps", gap
+    def on_end(self, rows: FoldedRows) -> None:
+        for member_id, owned in self._partitions.items():
+            for partition, period in owned.items():
+                self._add_period(rows, member_id, partition, period, None, "open", None)
+        for partition, gap in self._gaps.items():
+            rows.gaps.append(gap_row(partition, gap, None, None))
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Set the topics to which the group's members subscribe; only their partitions can have gaps."""
         subscribed: dict[str, None] = dict.fromkeys(topics)
-        self.has_changed |= subscribed != self._subscribed
+        if subscribed != self._subscribed:
+            self.has_changed, self._counted_partitions = True, None
         self._subscribed = subscribed
 
     def add(
         self,
-        partition: TopicPartition,
+        partitions: Iterable[TopicPartition],
         member_id: MemberId,
         identity: str,
         at_ms: int,
@@ -91,48 +119,58 @@ class Ownership:
         kind: GroupKind,
         generation_id: int,
     ) -> None:
-        """Begin a row: the member owns the partition from `at_ms` on. `identity` names it across restarts."""
-        row: dict[str, Any] = {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "member_id": member_id,
-            "identity": identity,
-            "protocol": kind.value,
-            "generation_id": generation_id,
-            "from_ms": at_ms,
-            "last_commit_ms": None,
-        }
-        self._owners.setdefault(partition, {})[member_id] = row
-        self._partitions.setdefault(member_id, {})[partition] = row
-        self.has_changed = True
-        self.window.gained(partition, self.last_owner.get(partition), identity, at_ms)
-        self.last_owner[partition] = identity
+        """Begin periods: the member owns these partitions from `at_ms` on, if it does not own them already.
+
+        `identity` names the member across restarts.
+        """
+        period = OwnedPeriod(identity, kind.value, generation_id, at_ms)
+        owned, commits_ms = self._partitions.get(member_id, {}), self._commits_ms.get(member_id)
+        owners, last_owner, gained = self._owners, self.last_owner, self.window.gained
+        for partition in partitions:
+            if partition in owned:
+                continue
+            if partition in owners:
+                owners[partition][member_id] = period
+            else:
+                owners[partition] = {member_id: period}
+            owned[partition] = period
+            if commits_ms:
+                commits_ms.get(partition.topic, {}).pop(partition.partition, None)
+            gained(partition, last_owner.get(partition), identity, at_ms)
+            last_owner[partition] = identity
+        if owned:
+            self._partitions[member_id] = owned
+            self.has_changed = True
 
     def remove(
         self,
+        rows: FoldedRows,
         member_id: MemberId,
         at_ms: int,
         ended_by: str,
         last_seen_ms: int | None = None,
         kept: Iterable[TopicPartition] = (),
-    ) -> Iterator[TableRow]:
+    ) -> None:
         """End a member's ownership of its partitions, except of those in `kept`."""
-        kept = dict.fromkeys(kept)
-        for partition in [each for each in self._partitions.get(member_id, ()) if each not in kept]:
-            row = self._owners[partition].pop(member_id)
+        owned = self._partitions.get(member_id)
+        if not owned:
+            return
+        kept, lost = frozenset(kept), self.window.lost
+        for partition in [each for each in owned if each not in kept]:
+            owners = self._owners[partition]
+            del owners[member_id]
+            self._add_period(rows, member_id, partition, owned.pop(partition), at_ms, ended_by, last_seen_ms)
             self.has_changed = True
-            del self._partitions[member_id][partition]
-            if not self._owners[partition]:
-                self.window.lost(partition, at_ms)
-            end = {"to_ms": at_ms, "ended_by": ended_by, "last_seen_ms": last_seen_ms}
-            yield "ownership", row | end
-        if not self._partitions.get(member_id):
-            self._partitions.pop(member_id, None)
+            if not owners:
+                lost(partition, at_ms)
+        if not owned:
+            del self._partitions[member_id]
+            self._commits_ms.pop(member_id, None)
 
     def session_expiry_gaps(
-        self, member_id: MemberId, last_seen_ms: int | None, at_ms: int, kind: GroupKind
-    ) -> Iterator[TableRow]:
-        """Yield the gaps of a member that was removed by its session timeout.
+        self, rows: FoldedRows, member_id: MemberId, last_seen_ms: int | None, at_ms: int, kind: GroupKind
+    ) -> None:
+        """Add the gaps of a member that was removed by its session timeout.
 
         A gap begins when the member was last seen: since then its partitions had no live owner.
 
@@ -140,56 +178,85 @@ class Ownership:
         """
         if last_seen_ms is None:
             return
-        for partition, row in self._partitions.get(member_id, {}).items():
-            others = [each["from_ms"] for each in self._owners[partition].values() if each is not row]
-            gap = self._open_gap(partition, max(last_seen_ms, row["from_ms"]), "session-expiry", "removed", kind)
-            yield from closed_gap(gap | {"owner_id": member_id}, min([at_ms, *others]))
+        for partition, period in self._partitions.get(member_id, {}).items():
+            others = [each.from_ms for other, each in self._owners[partition].items() if other != member_id]
+            from_ms, to_ms = max(last_seen_ms, period.from_ms), min([at_ms, *others])
+            if to_ms > from_ms:
+                gap = OpenGap(kind.value, from_ms, "session-expiry", "removed", self.group_epoch)
+                rows.gaps.append(gap_row(partition, gap, to_ms, member_id))
 
-    def update_gaps(self, at_ms: int, kind: GroupKind, reasons: GapReasons) -> Iterator[TableRow]:
+    def update_gaps(self, at_ms: int, kind: GroupKind, reasons: GapReasons, rows: FoldedRows) -> None:
         """At `at_ms` end the gaps of partitions that have an owner or another reason now, and begin new gaps.
 
-        `reasons` gives for each partition without an owner the reason. Yields the rows of ended gaps.
+        `reasons` gives for each partition without an owner the reason. Adds the rows of ended gaps.
         """
+        if self.has_changed:
+            self._find_unowned(at_ms, rows)
+        if not self._unowned:
+            return
+        gaps, protocol, add = self._gaps, kind.value, rows.gaps.append
+        opened: dict[str, OpenGap] = {}
+        for partition, reason in zip(self._unowned, reasons(self._unowned), strict=True):
+            gap = gaps.get(partition)
+            if gap is not None:
+                former_protocol, from_ms, former_reason, trigger, group_epoch = gap
+                if former_reason == reason and former_protocol == protocol:
+                    continue
+                if at_ms > from_ms:
+                    topic, number = partition
+                    add((topic, number, former_protocol, from_ms, at_ms, former_reason, trigger, group_epoch, None))
+            if reason not in opened:
+                opened[reason] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch)
+            gaps[partition] = opened[reason]
+
+    def _find_unowned(self, at_ms: int, rows: FoldedRows) -> None:
+        """Find the partitions without an owner, and end the gaps of others."""
+        owners, gaps, topics_differ = self._owners, self._gaps, self._counted_partitions is None
+        self._unowned = [each for each in self._subscribed_partitions() if not owners.get(each)]
         self.has_changed = False
-        unowned = {each: None for each in self._subscribed_partitions() if not self._owners.get(each)}
-        for partition in [each for each in self._gaps if each not in unowned]:
-            yield from closed_gap(self._gaps.pop(partition), at_ms)
-        for partition, reason in reasons(unowned):
-            gap = self._gaps.get(partition)
-            if gap is None or (gap["reason"], gap["protocol"]) != (reason, kind.value):
-                if gap is not None:
-                    yield from closed_gap(gap, at_ms)
-                self._gaps[partition] = self._open_gap(partition, at_ms, reason, self.trigger, kind)
+        if topics_differ:
+            unowned = set(self._unowned)
+            ended = [each for each in gaps if each not in unowned]
+        else:
+            ended = [each for each in gaps if owners.get(each)]
+        for partition in ended:
+            gap = gaps.pop(partition)
+            if at_ms > gap.from_ms:
+                rows.gaps.append(gap_row(partition, gap, at_ms, None))
 
-    def _open_gap(
-        self, partition: TopicPartition, from_ms: int, reason: str, trigger: str, kind: GroupKind
-    ) -> dict[str, Any]:
-        return {
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "protocol": kind.value,
-            "from_ms": from_ms,
-            "to_ms": None,
-            "reason": reason,
-            "trigger": trigger,
-            "group_epoch": self.group_epoch,
-        }
+    def _add_period(
+        self,
+        rows: FoldedRows,
+        member_id: MemberId,
+        partition: TopicPartition,
+        period: OwnedPeriod,
+        to_ms: int | None,
+        ended_by: str,
+        last_seen_ms: int | None,
+    ) -> None:
+        topic, number = partition
+        commits_ms = self._commits_ms.get(member_id)
+        last_commit_ms = commits_ms.get(topic, {}).get(number) if commits_ms else None
+        rows.ownership.append((topic, number, member_id, *period, to_ms, ended_by, last_seen_ms, last_commit_ms))
 
-    def _subscribed_partitions(self) -> Iterator[TopicPartition]:
-        """Yield every partition of the subscribed topics.
+    def _subscribed_partitions(self) -> Collection[TopicPartition]:
+        """Every partition of the subscribed topics.
 
-        If no stored event says how many partitions a topic has, only those that ever had an owner are known and
-        yielded.
+        If no stored event says how many partitions a topic has, only those that ever had an owner are known.
         """
-        for topic in self._subscribed:
-            for index in range(self._partition_counts.get(topic, 0)):
-                yield TopicPartition(topic, index)
-        for partition in self._owners:
-            if partition.topic in self._subscribed and partition.topic not in self._partition_counts:
-                yield partition
+        if self._counted_partitions is None:
+            counts = self._partition_counts
+            of_topics = (topic_partitions(topic, range(counts.get(topic, 0))) for topic in self._subscribed)
+            self._counted_partitions = [partition for partitions in of_topics for partition in partitions]
+            self._uncounted = frozenset(self._subscribed.keys() - counts.keys())
+        if not self._uncounted:
+            return self._counted_partitions
+        return [*self._counted_partitions, *(each for each in self._owners if each.topic in self._uncounted)]
 
 
-def closed_gap(gap: dict[str, Any], to_ms: int) -> Iterator[TableRow]:
-    """Yield the row of a gap that ends at `to_ms`; nothing if it began at the same time."""
-    if to_ms > gap["from_ms"]:
-        yield "gaps", gap | {"to_ms": to_ms}
+def gap_row(
+    partition: TopicPartition, gap: OpenGap, to_ms: int | None, owner_id: MemberId | None
+) -> tuple[str | int | None, ...]:
+    """The row of `gaps`, with all columns in order."""
+    protocol, from_ms, reason, trigger, group_epoch = gap
+    return (*partition, protocol, from_ms, to_ms, reason, trigger, group_epoch, owner_id)

@@ -1,6 +1,5 @@
 """Builds the table `rebalances`: a row for each rebalance, from its trigger to the movement of its partitions."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from regroup.coordinator import events as e
@@ -8,7 +7,8 @@ from regroup.coordinator.consumer.migration.events import GroupDowngraded, Group
 from regroup.coordinator.group import Group
 from regroup.pipeline.gold.builders.member_changes import MemberChanges
 from regroup.pipeline.gold.builders.ownership import Ownership
-from regroup.pipeline.gold.builders.table_builder import TableRow, Transition, member_identity
+from regroup.pipeline.gold.builders.table_builder import TableBuilder, Transition, member_identity
+from regroup.pipeline.gold.folded_rows import FoldedRows
 from regroup.protocol.consumer.subscription import assigned_partitions
 
 TRIGGERS: Final[dict[type[e.Event], str]] = {
@@ -27,25 +27,36 @@ If a command has several of them before the rebalance starts, the last one count
 """
 
 
-def trigger_name(transition: Transition) -> str | None:
-    return TRIGGERS.get(type(transition.event))
+FOLLOWED: Final = frozenset(
+    {
+        e.RebalanceStarted,
+        e.GenerationStarted,
+        e.GroupEmptied,
+        e.AssignmentCommitted,
+        e.CoordinatorLoaded,
+        e.GroupDeleted,
+        GroupUpgraded,
+    }
+)
 
 
-class Rebalances:
+class Rebalances(TableBuilder):
     """Builds the table `rebalances` for one group. Each event must be passed here before `ownership` gets it."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
         self._open: dict[str, Any] | None = None
-        self._changes = MemberChanges(trigger_name)
+        self._changes = MemberChanges()
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
-        self._changes.on_event(transition)
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
+        self._changes.on_event(transition, TRIGGERS.get(type(transition.event)))
         event = transition.event
+        if type(event) not in FOLLOWED:
+            return
         match event:
             case e.RebalanceStarted():
                 # The present command starts this rebalance, so its changes do not belong to the one before.
-                yield from self._close("superseded", with_command=False)
+                self._close(rows, "superseded", with_command=False)
                 self._open = self._begin(transition, event)
             case e.GenerationStarted() if self._open:
                 self._open |= {
@@ -61,17 +72,17 @@ class Rebalances:
                     "generation_id": event.generation_id,
                     "members_after": 0,
                 }
-                yield from self._close("emptied")
+                self._close(rows, "emptied")
             case e.AssignmentCommitted() if self._open:
                 self._open |= {"sync_end_ms": transition.at_ms, **self._movements(transition.after)}
-                yield from self._close("completed")
+                self._close(rows, "completed")
             case e.CoordinatorLoaded() | e.GroupDeleted():
-                yield from self._close("aborted")
+                self._close(rows, "aborted")
             case GroupUpgraded():
-                yield from self._close("upgraded")
+                self._close(rows, "upgraded")
 
-    def on_end(self) -> Iterator[TableRow]:
-        yield from self._close("running")
+    def on_end(self, rows: FoldedRows) -> None:
+        self._close(rows, "running")
 
     def _begin(self, transition: Transition, event: e.RebalanceStarted) -> dict[str, Any]:
         trigger, record = self._changes.trigger, transition.record
@@ -90,11 +101,11 @@ class Rebalances:
             "members_before": self._changes.members_before,
         }
 
-    def _close(self, outcome: str, *, with_command: bool = True) -> Iterator[TableRow]:
-        """Yield the row of the open rebalance with this outcome; nothing if no rebalance is open."""
+    def _close(self, rows: FoldedRows, outcome: str, *, with_command: bool = True) -> None:
+        """Add the row of the open rebalance with this outcome; nothing if no rebalance is open."""
         if self._open is not None:
             counts = self._changes.take(with_command=with_command)
-            yield "rebalances", self._open | {"outcome": outcome} | counts
+            rows.add("rebalances", self._open | {"outcome": outcome} | counts)
             self._open = None
 
     def _movements(self, group: Group) -> dict[str, int]:

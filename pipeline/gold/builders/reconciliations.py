@@ -4,7 +4,6 @@ No phase of a reconciliation stops the group: each member goes on, and gives up 
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from regroup.coordinator import events as e
@@ -13,7 +12,8 @@ from regroup.coordinator.consumer.migration.events import GroupDowngraded
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerGroupState, ReconciliationState
 from regroup.pipeline.gold.builders.member_changes import MemberChanges
 from regroup.pipeline.gold.builders.ownership import Ownership
-from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow, Transition
+from regroup.pipeline.gold.builders.table_builder import TableBuilder, Transition
+from regroup.pipeline.gold.folded_rows import FoldedRows
 
 
 def trigger_name(transition: Transition) -> str | None:
@@ -37,45 +37,45 @@ class Reconciliations(TableBuilder):
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
         self._open: dict[str, Any] | None = None
-        self._changes = MemberChanges(trigger_name)
+        self._changes = MemberChanges()
         self._steps = 0
         self._revoking: Counter[str] = Counter()
         """How many partitions each member was asked to give up, by its member id."""
         self._last: Transition | None = None
         """The last event. Whether it has ended the row is asked when its command is over and the owners are known."""
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         if transition.begins_command:
-            yield from self._end_of_command()
+            self._end_of_command(rows)
         self._last = transition
-        self._changes.on_event(transition)
+        self._changes.on_event(transition, trigger_name(transition))
         event, at_ms = transition.event, transition.at_ms
         match event:
             case ce.GroupEpochBumped():
                 # The present command causes this epoch, so its changes do not belong to the one before.
-                yield from self._close("superseded", at_ms, self._changes.members_before, with_command=False)
+                self._close(rows, "superseded", at_ms, self._changes.members_before, with_command=False)
                 self._open = self._begin(transition, event)
             case GroupDowngraded() | e.GroupDeleted() | ce.ConsumerGroupEnded():
-                yield from self._close("ended", at_ms, len(transition.before.member_ids))
+                self._close(rows, "ended", at_ms, len(transition.before.member_ids))
             case ce.TargetAssigned() if self._open and event.assignment_epoch == self._open["group_epoch"]:
                 self._open |= {"target_ms": at_ms, "assignor": event.assignor or None}
             case ce.MemberReconciled() if self._open:
                 self._steps += 1
                 self._count_revocation(event, transition.before.consumer)
 
-    def on_end(self) -> Iterator[TableRow]:
-        yield from self._end_of_command()
-        yield from self._close("running", None, None)
+    def on_end(self, rows: FoldedRows) -> None:
+        self._end_of_command(rows)
+        self._close(rows, "running", None, None)
 
-    def _end_of_command(self) -> Iterator[TableRow]:
-        """Yield the row of the open reconciliation if the events of the last command have completed it."""
+    def _end_of_command(self, rows: FoldedRows) -> None:
+        """Add the row of the open reconciliation if the events of the last command have completed it."""
         consumer = self._last.after.consumer if self._last else None
         if self._open is None or self._last is None or consumer is None:
             return
         if not consumer.members and consumer.assignment_epoch == consumer.group_epoch:
-            yield from self._close("emptied", self._last.at_ms, 0)
+            self._close(rows, "emptied", self._last.at_ms, 0)
         elif consumer.state is ConsumerGroupState.STABLE:
-            yield from self._close("completed", self._last.at_ms, len(consumer.members))
+            self._close(rows, "completed", self._last.at_ms, len(consumer.members))
 
     def _begin(self, transition: Transition, event: ce.GroupEpochBumped) -> dict[str, Any]:
         trigger, record = self._changes.trigger, transition.record
@@ -108,9 +108,9 @@ class Reconciliations(TableBuilder):
             self._revoking[event.member_id] += len(asked - former)
 
     def _close(
-        self, outcome: str, at_ms: int | None, members: int | None, *, with_command: bool = True
-    ) -> Iterator[TableRow]:
-        """Yield the row of the open reconciliation with this outcome; nothing if none is open."""
+        self, rows: FoldedRows, outcome: str, at_ms: int | None, members: int | None, *, with_command: bool = True
+    ) -> None:
+        """Add the row of the open reconciliation with this outcome; nothing if none is open."""
         if self._open is None:
             return
         window = self._ownership.window
@@ -118,7 +118,7 @@ class Reconciliations(TableBuilder):
         moved = Counter(window.movements.values())
         owned = self._ownership.owned()
         ownerless = () if at_ms is None else window.ownerless_ms(at_ms).values()
-        yield (
+        rows.add(
             "reconciliations",
             self._open
             | end

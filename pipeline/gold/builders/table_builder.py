@@ -1,11 +1,12 @@
 """What the builders of the tables have in common: their interface, their input, and decoded consumer protocol bytes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, Member
+from regroup.pipeline.gold.folded_rows import FoldedRows
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
     TopicPartition,
@@ -13,9 +14,6 @@ from regroup.protocol.consumer.subscription import (
     decode_subscription,
 )
 from regroup.storage.records import Record
-
-TableRow: TypeAlias = tuple[str, dict[str, Any] | tuple[Any, ...]]
-"""The name of a table, and one of its rows: the values that are not null, or (of `commits`) those of all columns."""
 
 
 class Transition(NamedTuple):
@@ -27,20 +25,17 @@ class Transition(NamedTuple):
     after: Group
     begins_command: bool
     """Whether the event is the first one of a command. The events of one command have the same cause and time."""
-
-    @property
-    def at_ms(self) -> int:
-        return self.event.at_ms
+    at_ms: int
 
 
 class TableBuilder(Protocol):
-    """Builds the rows of a table from the events of one group, and yields each row when it is complete."""
+    """Builds the rows of a table from the events of one group, and adds each to `rows` when it is complete."""
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]: ...
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None: ...
 
-    def on_end(self) -> Iterator[TableRow]:
-        """Yield the rows that are still incomplete after the last event."""
-        return iter(())
+    def on_end(self, rows: FoldedRows) -> None:
+        """Add the rows that are still incomplete after the last event."""
+        return
 
 
 def member_identity(member: Member) -> str:

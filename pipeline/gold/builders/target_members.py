@@ -10,7 +10,8 @@ from regroup.coordinator.consumer.migration.events import GroupDowngraded, Group
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ReconciliationState, every_partition
 from regroup.coordinator.group import MemberId
 from regroup.pipeline.gold.builders.owners import named_partitions
-from regroup.pipeline.gold.builders.table_builder import TableBuilder, TableRow, Transition, partition_names
+from regroup.pipeline.gold.builders.table_builder import TableBuilder, Transition, partition_names
+from regroup.pipeline.gold.folded_rows import FoldedRows
 
 
 class TargetMembers(TableBuilder):
@@ -23,26 +24,26 @@ class TargetMembers(TableBuilder):
         self._target: dict[str, Any] = {}
         """The columns that all rows of the present target share."""
 
-    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+    def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms = transition.event, transition.after, transition.at_ms
         match event:
             case ce.TargetAssigned() | GroupUpgraded():
-                yield from self._end_all("superseded", at_ms)
+                self._end_all(rows, "superseded", at_ms)
                 self._begin(transition, event)
             case ce.MemberReconciled() if event.member_id in self._open:
                 self._reconcile(consumer_of(after).members[event.member_id], at_ms)
             case ce.StaticConsumerReplaced():
-                yield from self._end(event.replaced_member_id, "replaced", at_ms)
+                self._end(rows, event.replaced_member_id, "replaced", at_ms)
                 self._open_row(consumer_of(after), consumer_of(after).members[event.member_id])
             case e.MemberLeft():
-                yield from self._end(event.member_id, "left", at_ms)
+                self._end(rows, event.member_id, "left", at_ms)
             case e.MemberRemoved():
-                yield from self._end(event.member_id, "removed", at_ms)
+                self._end(rows, event.member_id, "removed", at_ms)
             case GroupDowngraded() | e.GroupDeleted() | ce.ConsumerGroupEnded():
-                yield from self._end_all("ended", at_ms)
+                self._end_all(rows, "ended", at_ms)
 
-    def on_end(self) -> Iterator[TableRow]:
-        yield from self._end_all("open", None)
+    def on_end(self, rows: FoldedRows) -> None:
+        self._end_all(rows, "open", None)
 
     def _begin(self, transition: Transition, event: ce.TargetAssigned | GroupUpgraded) -> None:
         consumer, record = consumer_of(transition.after), transition.record
@@ -79,15 +80,15 @@ class TargetMembers(TableBuilder):
             if member.state is ReconciliationState.STABLE:
                 row.setdefault("complete_ms", at_ms)
 
-    def _end(self, member_id: MemberId, outcome: str, at_ms: int | None) -> Iterator[TableRow]:
+    def _end(self, rows: FoldedRows, member_id: MemberId, outcome: str, at_ms: int | None) -> None:
         row = self._open.pop(member_id, None)
         if row is not None:
             outcome = "completed" if "complete_ms" in row else outcome
-            yield "target_members", row | {"outcome": outcome, "ended_ms": at_ms}
+            rows.add("target_members", row | {"outcome": outcome, "ended_ms": at_ms})
 
-    def _end_all(self, outcome: str, at_ms: int | None) -> Iterator[TableRow]:
+    def _end_all(self, rows: FoldedRows, outcome: str, at_ms: int | None) -> None:
         for member_id in [*self._open]:
-            yield from self._end(member_id, outcome, at_ms)
+            self._end(rows, member_id, outcome, at_ms)
 
     def _names(self, partitions: Iterator[tuple[str, int]]) -> list[str]:
         return partition_names(named_partitions(partitions, self._topic_names))

@@ -1,4 +1,4 @@
-"""The tables that Spark builds: the last groups, and the invariants as SQL."""
+"""The tables that Spark builds: the last groups, and the violated invariants."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from regroup.coordinator.invariants import event_numbers_have_no_gap, invariant_sentence
 from regroup.coordinator.runtime.loading import load_groups
@@ -19,15 +19,12 @@ from regroup.lab.search.seed_run import plant_bug
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.runner import events_table
 from regroup.pipeline.gold import build
-from regroup.pipeline.gold.folding import fold_records
-from regroup.pipeline.gold.table_files import TableFiles, write_empty_table
+from regroup.pipeline.gold.builders.invariant_checks import SENTENCES
 from regroup.pipeline.gold.versions import read_table
-from regroup.pipeline.gold.violations import SENTENCES, find_violations
-from regroup.pipeline.locations.location import location_of
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
 from tests.lab.classic_plans import draw_classic_plan
-from tests.pipeline.histories import crash_history
+from tests.pipeline.histories import all_rows, crash_history, rows_of_table
 
 
 def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSession, built_tables: Path) -> None:
@@ -51,7 +48,7 @@ def test_sound_histories_have_no_violations(spark: SparkSession, built_tables: P
 
 
 @pytest.mark.slow
-def test_sql_finds_the_violations_that_the_verifier_finds(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_tables_have_the_violations_that_the_verifier_finds(spark: SparkSession, tmp_path: Path) -> None:
     runs = {f"run-{number}": tampered(crash_history("range", 20), number) for number in range(6)}
     found = violations_of(spark, tmp_path, runs)
     assert found == {(name, *violation) for name, records in runs.items() for violation in verifier_violations(records)}
@@ -67,31 +64,17 @@ def test_sql_finds_the_violations_that_the_verifier_finds(spark: SparkSession, t
         ("load-remembers-what-was-never-stored", 2),
     ],
 )
-def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug(
-    spark: SparkSession, tmp_path: Path, bug: str, seed: int
-) -> None:
+def test_the_tables_have_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug(bug: str, seed: int) -> None:
     """The events are folded with the planted bug, as the lab's checker does, since some bugs are in the fold."""
     with plant_bug(bug):
         outcome = play(draw_classic_plan(seed))
-        tables = fold_in_process(spark, outcome.records, tmp_path)
-    rows = find_violations(*tables).collect()
-    found = sorted((row.position, row.sentence) for row in rows)
+        rows = rows_of_table(all_rows(outcome.records), "violations")
+    found = sorted((row["position"], row["sentence"]) for row in rows)
     violations = outcome.verdict.violations
     expected = sorted((each.position or 0, each.sentence) for each in violations if each.sentence in SENTENCES)
     assert expected
     # The lab stops at its maximum.
     assert (found[: len(expected)] if len(violations) >= MAX_VIOLATIONS else found) == expected
-
-
-def fold_in_process(spark: SparkSession, records: Sequence[Record], folder: Path) -> list[DataFrame]:
-    """The tables that violations are found in, of a run that is folded in this process."""
-    target, of_groups = location_of(folder), [("run", each) for each in records if each.group is not None]
-    with TableFiles(target, "part.parquet") as files:
-        fold_records(sorted(of_groups, key=lambda each: (str(each[1].group), each[1].position)), {}, files)
-    names = ("transitions", "number_gaps", "fold_errors", "consumer_violations")
-    for name in names:
-        write_empty_table(target, name)
-    return [spark.read.parquet((target / name).for_spark) for name in names]
 
 
 def violations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Record]]) -> set[tuple[str, int, str]]:
@@ -127,7 +110,7 @@ def tampered(records: tuple[Record, ...], number: int) -> list[Record]:
 def verifier_violations(records: list[Record]) -> Iterator[tuple[int, str]]:
     """The violations that the coordinator's verifier finds, up to the first event that cannot be folded.
 
-    The verifier reports a wrong number for every event after a gap; SQL reports the gap once.
+    The verifier reports a wrong number for every event after a gap; the tables have the gap once.
     """
     verifier, has_gap = GroupsVerifier(), False
     for record in records:

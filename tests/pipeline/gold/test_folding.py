@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
+from regroup.coordinator.invariants import event_numbers_have_no_gap, invariant_sentence
 from regroup.pipeline.campaign.runner import events_table
-from regroup.pipeline.gold.folding import fold_partition, records_of_batch
+from regroup.pipeline.gold.folding import FoldTarget, fold_partition, records_of_batch
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.locations.location import location_of
 from regroup.storage.records import Record
@@ -35,7 +36,7 @@ def topics_of(runs: dict[str, Sequence[Record]]) -> dict[str, list[Record]]:
 
 
 def fold(folder: Path, runs: dict[str, Sequence[Record]]) -> dict[str, int]:
-    [summary] = fold_partition(batches_of(runs), location_of(folder), topics_of(runs))
+    [summary] = fold_partition(batches_of(runs), FoldTarget(location_of(folder)), topics_of(runs))
     return dict(zip(summary["table"].to_pylist(), summary["rows"].to_pylist(), strict=True))
 
 
@@ -75,6 +76,11 @@ def test_an_event_whose_number_does_not_follow_is_a_number_gap(tmp_path: Path) -
     records[place:] = [
         replace(each, event_number=each.event_number + 1) if each.group else each for each in records[place:]
     ]
-    assert fold(tmp_path, {"first": records})["number_gaps"] == 1
-    [row] = pq.ParquetFile(tmp_path / "number_gaps" / "part-00000.parquet").read().to_pylist()
-    assert row == {"store": "first", "group": "lab", "position": records[place].position}
+    assert fold(tmp_path, {"first": records})["violations"] == 1
+    [row] = pq.ParquetFile(tmp_path / "violations" / "part-00000.parquet").read().to_pylist()
+    assert row == {
+        "store": "first",
+        "group": "lab",
+        "position": records[place].position,
+        "sentence": invariant_sentence(event_numbers_have_no_gap),
+    }

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from regroup.pipeline.gold.builders.invariant_checks import SENTENCES
 from regroup.pipeline.gold.tables import TABLES, parse_fields
-from regroup.pipeline.gold.violations import SENTENCES
 
 DOCS = Path(__file__).parents[3] / "docs" / "tables.md"
 HEAD = "| Column | Type | Meaning |\n|---|---|---|\n"

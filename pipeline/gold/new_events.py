@@ -1,0 +1,132 @@
+"""Which events a build of the tables has to fold: all, or those that the present version was built without.
+
+A version that can be continued has the states of its groups, its topic events, and a list of what was folded:
+
+    DIR/tables/version-000002-8d1e/fold_state/part-00000.parquet, topics.parquet, sources.json
+
+The next build links its files with complete rows, and folds new events from these states. The runs of a campaign are
+folded as a whole and get no new events, so they need no states.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.pipeline.bronze.blocks import WrittenBlock, written_blocks
+from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.campaign.runner import read_events
+from regroup.pipeline.gold.fold_state import STATE_FOLDER, STATES_DDL, state_format
+from regroup.pipeline.gold.folding import FoldTarget, topic_events
+from regroup.pipeline.gold.table_files import EMPTY_FILE, TABLE_SCHEMAS
+from regroup.pipeline.gold.versions import TablesMissing, current_version, tables_folder, version_number
+from regroup.pipeline.locations.location import Location
+from regroup.pipeline.output_folder import parquet_writer
+from regroup.pipeline.source.columns import STORE_EVENT_SCHEMA
+
+MAX_CONTINUED: Final = 50
+"""After so many continued builds all events are folded again, since each adds files to every table."""
+
+
+class FoldedSources(msgspec.Struct, frozen=True):
+    """The events of a folder that a version of the tables was built from."""
+
+    format: str
+    """`state_format` of the code that folded them."""
+    through: dict[str, int]
+    """The last position of each ingested store, by the name of its files in bronze."""
+    chunks: dict[str, int]
+    """The files with the events of a campaign's runs: the size of each in bytes, by its name."""
+    continued: int = 0
+    """How many builds in a row have folded new events only."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPlan:
+    """What a build folds, and what it takes from the present version of the tables."""
+
+    events: DataFrame
+    topics: pa.Table
+    """The topic events of all stores, also of those without new events."""
+    target: FoldTarget
+    sources: FoldedSources | None = None
+    """What will have been folded; None if events were given that are not those of the folder."""
+    earlier: Location | None = None
+    """The version that is continued; None if all events are folded."""
+    states: DataFrame | None = None
+
+    def link_complete_rows(self) -> frozenset[str]:
+        """Link the earlier version's complete rows into the new one, and return the names of these tables."""
+        linked = set()
+        for name in TABLE_SCHEMAS if self.earlier else ():
+            for file in (self.earlier / name).files("part-*.parquet") if self.earlier else ():
+                if file.name != EMPTY_FILE:
+                    file.link_to(self.target.folder / name / file.name)
+                    linked.add(name)
+        return frozenset(linked)
+
+    def keep_state(self) -> None:
+        """Write what the next build needs to continue this one, beside the states that the fold has written."""
+        if self.sources is not None:
+            folder = self.target.folder / STATE_FOLDER
+            with parquet_writer(folder / "topics.parquet", STORE_EVENT_SCHEMA) as writer:
+                writer.write_table(self.topics)
+            (folder / "sources.json").replace(msgspec.json.encode(self.sources))
+
+
+def plan_of_given(events: DataFrame, version: Location) -> FoldPlan:
+    """The plan to fold events that are not those of a folder."""
+    return FoldPlan(events, topic_events(events), FoldTarget(version))
+
+
+def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, is_full: bool) -> FoldPlan:
+    """The plan to build a version of the tables from the events of the folder. With `is_full` all events are folded.
+
+    That happens too if the present version cannot be continued: other code has made it, or events that it was built
+    from are no longer there.
+    """
+    sources, blocks = sources_of(folder)
+    earlier, folded = (None, None) if is_full else continuable(folder, sources)
+    prefix = "part" if folded is None else f"part-{version_number(version.name):06}"
+    target = FoldTarget(version, prefix, keeps_state=bool(blocks))
+    if folded is None or earlier is None:
+        events = read_bronze(spark, folder, blocks) if blocks else read_events(spark, folder)
+        return FoldPlan(events, topic_events(events), target, sources)
+    sources = msgspec.structs.replace(sources, continued=folded.continued + 1)
+    with (earlier / STATE_FOLDER / "topics.parquet").opened() as file:
+        topics = pq.read_table(file)
+    if not blocks:
+        events = read_events(spark, folder, sorted(sources.chunks.keys() - folded.chunks.keys()))
+        return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier)
+    events = read_bronze(spark, folder, blocks, folded.through)
+    states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
+    return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier, states)
+
+
+def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]]]:
+    """The events that are in a folder now, and the files of each ingested store."""
+    stores = [each for each in (folder / "bronze").folders() if each.name.startswith("store=")]
+    blocks = {each.name.removeprefix("store="): written_blocks(each) for each in stores}
+    through = {name: max((each.through for each in of_store), default=0) for name, of_store in blocks.items()}
+    files = {} if blocks else (folder / "events").files("chunk-*.parquet")
+    return FoldedSources(state_format(), through, {file.name: size for file, size in files.items()}), blocks
+
+
+def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | None, FoldedSources | None]:
+    """The present version and what it was built from, if new events can be folded from its states; else None."""
+    try:
+        current = current_version(folder)
+        if current is None:
+            return None, None
+        version = tables_folder(folder) / current.name
+        folded = msgspec.json.decode((version / STATE_FOLDER / "sources.json").read_bytes(), type=FoldedSources)
+    except (FileNotFoundError, TablesMissing, msgspec.MsgspecError):
+        return None, None
+    is_same = folded.format == sources.format and bool(folded.through) == bool(sources.through)
+    has_all = all(sources.through.get(name, -1) >= through for name, through in folded.through.items())
+    if is_same and has_all and folded.chunks.items() <= sources.chunks.items() and folded.continued < MAX_CONTINUED:
+        return version, folded
+    return None, None
