@@ -237,6 +237,8 @@ KNOWN_TEXTS: Final = {
     "reason no first join phase": "第一个 JoinGroup 之后五分钟内没有完成任何 join 阶段",
     "reason first member": "第一个成员",
     "reason first JoinGroup": "第一个 JoinGroup",
+    "reason OffsetCommit": "OffsetCommit",
+    "reason TxnOffsetCommit": "TxnOffsetCommit",
     "reason joined during the delay": "初始等待期间又有成员加入",
     "reason only static members": "只剩静态成员，而且都还没有加入",
     "reason no members": "没有成员了",

@@ -256,6 +256,8 @@ KNOWN_TEXTS: Final = {
     "reason no first join phase": "no join phase completed within five minutes of its first JoinGroup",
     "reason first member": "first member",
     "reason first JoinGroup": "first JoinGroup",
+    "reason OffsetCommit": "OffsetCommit",
+    "reason TxnOffsetCommit": "TxnOffsetCommit",
     "reason joined during the delay": "members joined during the initial delay",
     "reason only static members": "only static members remain, and none of them has joined",
     "reason no members": "no members remain",

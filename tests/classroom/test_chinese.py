@@ -33,7 +33,7 @@ KAFKAS_WORDS = frozenset(
         *("assignor", "broker", "consumer", "coordinator", "generation", "gen", "group", "heartbeat", "id", "instance"),
         *("join", "last", "leader", "member", "offset", "partition", "poll", "producer", "protocol", "rebalance"),
         *("regroup", "session", "store", "story", "sync", "timeout", "topic", "epoch", "fenced", "batch", "will"),
-        *("Empty", "JoinGroup", "Kafka", "MQTT", "Stable", "SyncGroup", "UTC"),
+        *("Empty", "JoinGroup", "Kafka", "MQTT", "OffsetCommit", "Stable", "SyncGroup", "TxnOffsetCommit", "UTC"),
         *("record", "STABLE", "UNREVOKED", "UNRELEASED", "UNKNOWN", "correlation", "event", "s", "v", "Home", "Esc"),
         *("ConsumerGroupHeartbeat", "classic", "J", "R", "S", "W", "x", "group.max.size", "max.poll.interval.ms"),
     ]

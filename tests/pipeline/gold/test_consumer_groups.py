@@ -208,7 +208,7 @@ HISTORIES: dict[str, Callable[[], Sequence[Record]]] = {
     "taken-over": taken_over,
     "migrated": migrated,
     **{f"swarm-{seed}": lambda seed=seed: play(consumer_plan(seed)).records for seed in range(1, 24)},  # type: ignore[misc]
-    "swarm-of-both-protocols": lambda: play(draw_plan(368)).records,
+    "swarm-of-both-protocols": lambda: play(draw_plan(430)).records,
     "rolling-upgrade": lambda: play(scenario("rolling-upgrade")).records,
     "crashes": lambda: campaign_run("crashes", "consumer", 1),
     "static": lambda: campaign_run("rolling-restart", "static-consumer", 1),
