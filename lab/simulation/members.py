@@ -11,7 +11,7 @@ from uuid import UUID
 from regroup.lab.checker.checker import Checker
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.rare_steps import ErrorIsUnknown
+from regroup.lab.plan.rare_steps import ErrorIsUnknown, ProtocolIsChanged
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, READ_COMMITTED, compiled_by_client, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.clients.lab_client import LabClient
@@ -156,7 +156,7 @@ class SimulatedMembers:
             self._checker.members.add_member(
                 name,
                 planned.group,
-                is_well_behaved=is_well_behaved(planned),
+                is_well_behaved=is_well_behaved(planned) and not is_impersonated(self._plan, name),
                 has_sound_assignor=has_sound_assignor(planned),
                 faults=[parse_fault(text) for text in planned.faults],
                 reads_committed=planned.isolation_level == READ_COMMITTED,
@@ -400,6 +400,11 @@ def _now_ms() -> int:
 def has_sound_assignor(planned: MemberPlan) -> bool:
     """Whether the member's assignor, when it leads, assigns each partition to exactly one member."""
     return not any(parse_fault(text).kind in _UNSOUND_ASSIGNORS for text in planned.faults)
+
+
+def is_impersonated(plan: SimulationPlan, name: str) -> bool:
+    """Whether another client uses the member's id, and may give up the member's partitions without its knowledge."""
+    return any(isinstance(each.step, ProtocolIsChanged) and each.step.member == name for each in plan.steps)
 
 
 def is_well_behaved(planned: MemberPlan) -> bool:

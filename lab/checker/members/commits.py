@@ -76,9 +76,8 @@ class Commits:
         self._without_auto_commit: set[str] = set()
 
     def on_new_life(self, name: str) -> None:
-        """Forget what was known of a member: its process has ended."""
+        """Forget what was known of a member: its process has ended. A zombie commits on beside its next process."""
         self._processes.pop(name, None)
-        self._unjudged.discard(name)
 
     def add_member(self, name: str, *, auto_commits: bool) -> None:
         """Begin to check a member; `auto_commits` says whether its consumer commits by itself."""

@@ -94,6 +94,9 @@ def test_members_that_do_not_handle_the_refusal_are_not_judged() -> None:
         anna.get(commit(), response(ErrorCode.UNKNOWN_MEMBER_ID))
     paused.commits.on_note("anna", FaultEnded("paused"))
     assert [anna.send(commit()) for anna in (paused, zombie, consumer)] == [None, None, None]
+    zombie.commits.on_new_life("anna")
+    zombie.get(commit(), response(ErrorCode.UNKNOWN_MEMBER_ID))
+    assert zombie.send(commit()) is None, "it commits on beside its next process"
 
 
 @pytest.mark.parametrize(
