@@ -109,7 +109,7 @@ def _add_bugs_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(job="regroup.cli.chaos.bugs:run")
     add = parser.add_argument
     add("--bug", metavar="NAME", action="append", help="only this bug; may be repeated")
-    add("--seeds", metavar="N", type=whole_number(1), default=200, help="seeds for each bug, at most (default: 200)")
+    add("--seeds", metavar="N", type=whole_number(1), default=500, help="seeds for each bug, at most (default: 500)")
     add("--runs", metavar="N", type=whole_number(0), default=150, help="runs to make a plan small (default: 150)")
     _add_jobs(parser)
     add(

@@ -33,7 +33,7 @@ from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_de
 from regroup.lab.simulation.run import play
 from regroup.members.runtime.workload import Workload
 
-MAX_SEEDS: Final = 200
+MAX_SEEDS: Final = 500
 MAX_SHRINK_RUNS: Final = 150
 _LONG_SESSIONS: Final = {"session_timeout_ms": 60_000, "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 10_000}
 _SHORT_RETENTION: Final[dict[str, str | int]] = {

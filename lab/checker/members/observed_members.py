@@ -86,8 +86,9 @@ class ObservedMembers:
         are settings of its consumer, and `has_pattern` says whether it is a classic member with a pattern.
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
-        for part in (self._fenced, self._departures, self._retries, self._words):
-            part.on_new_life(name)  # a former process may have ended by itself
+        self._fenced.on_exit(name)  # a former process may have ended by itself
+        for part in (self._commits, self._departures, self._retries, self._words):
+            part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)

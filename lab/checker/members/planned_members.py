@@ -118,7 +118,8 @@ class PlannedMembers:
         if member is None:
             return
         if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
-            member.joined_ms[response.generation_id, response.member_id] = self._now_ms()
+            # A second JoinGroup of one generation may be answered before the SyncGroup of the first is sent.
+            member.joined_ms.setdefault((response.generation_id, response.member_id), self._now_ms())
         elif isinstance(response, ConsumerGroupHeartbeatResponse):
             member.heartbeats = [*member.heartbeats[-3:], (self._now_ms(), response.assignment is not None)]
 

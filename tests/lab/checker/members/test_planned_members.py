@@ -95,6 +95,15 @@ def test_the_time_counts_from_the_generation_of_the_request() -> None:
     assert anna.send(SYNC) is None
 
 
+def test_the_time_counts_from_the_first_response_of_a_generation() -> None:
+    anna = Anna("slow-sync:5s")
+    anna.get(JOIN, JOINED)
+    anna.now_ms += 4_000
+    anna.get(JOIN, JOINED)
+    anna.now_ms += 1_000
+    assert anna.send(SYNC) is None
+
+
 def test_a_member_that_is_slow_to_join_leaves_poll_after_an_assignment_alone() -> None:
     anna = Anna("slow-join:5s")
     anna.beat(assigned=True)
