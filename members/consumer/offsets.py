@@ -43,6 +43,11 @@ class PendingCommit:
     is_in_flight: bool = False
     is_complete: bool = False
 
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether no call waits for the commit: if it is fenced, poll() throws the error, as in the Java client."""
+        return self.is_auto_commit or self.retry_until_ms is None
+
 
 @dataclass(slots=True)
 class ConsumerOffsets:
@@ -154,7 +159,10 @@ class ConsumerOffsets:
         if action.recovery is Recovery.RETRY_AFTER_BACKOFF:
             self._retry_later(commit, ConsumerError(action.kind, "the offsets were not committed", code))
         else:
-            self._complete(commit, self._commit_error(action, code, is_same_generation))
+            error = self._commit_error(action, code, is_same_generation)
+            self._complete(commit, error)
+            if error.kind is ConsumerErrorKind.FENCED and commit.is_asynchronous:
+                self.pending_error = error
 
     def _commit_error(self, action: ErrorAction, code: int, is_same_generation: bool) -> ConsumerError:
         """The error of a commit that was refused, after its consequences for the membership.

@@ -81,6 +81,9 @@ class ConsumerDriver:
         self._left_poll_at_ms: int | None = None
         """When the application was last inside poll(), while it is outside."""
         self._is_busy, self._busy_count = False, 0
+        self._batches_under_way = 0
+        self._after_batch: list[Callable[[], None]] = []
+        """What the application does when it has processed the records that poll() has returned."""
         self.consumer, self._fetcher = self._new_consumer(settings)
 
     def _new_consumer(self, settings: ConsumerSettings) -> tuple[ConsumerMachine, Fetcher]:
@@ -97,8 +100,9 @@ class ConsumerDriver:
     def restart(self, settings: ConsumerSettings, subscription: Subscribe) -> None:
         """Replace the consumer by a new one, as a new process does: nothing but the settings is kept."""
         self._zombie_positions, self._left_poll_at_ms = None, None
-        self._is_busy = False
+        self._is_busy, self._batches_under_way = False, 0
         self._busy_count += 1
+        self._after_batch.clear()
         self._application.clear()
         self._transport.disconnect_coordinator()
         self._fetcher.close()
@@ -133,6 +137,16 @@ class ConsumerDriver:
         if self.consumer.is_polling:
             self._receive(PollReturned())
         self._timers.call_after(duration_ms, come_back)
+
+    def run_between_batches(self, action: Callable[[], None]) -> None:
+        """Let the application do something else than process records: now, or when it has processed its batch.
+
+        An application calls its consumer from the thread in which it processes records.
+        """
+        if self._batches_under_way:
+            self._after_batch.append(action)
+        else:
+            action()
 
     @property
     def is_zombie(self) -> bool:
@@ -280,12 +294,17 @@ class ConsumerDriver:
         if not self.is_zombie:
             self._receive(PollReturned())
         fetcher = self._fetcher
+        self._batches_under_way += 1
         self._timers.call_after(application.processing_ms(batch), lambda: self._complete_batch(batch, fetcher))
 
     def _complete_batch(self, batch: Sequence[FetchedRecord], fetcher: Fetcher) -> None:
         if fetcher is not self._fetcher or self.consumer.is_closing:
             return  # the process was restarted or is closing: the next owner of the partitions processes the batch
         self._application.complete_batch(batch, self._timers.now_ms())
+        self._batches_under_way -= 1
+        actions, self._after_batch = self._after_batch, []
+        for action in actions:
+            self.run_between_batches(action)
         self._poll()
         if self.is_zombie:
             self._process_records()

@@ -143,11 +143,14 @@ class SimulatedMember:
 
     def unsubscribe(self, then: Callable[[], None] = lambda: None) -> None:
         """Let the application unsubscribe from all topics, and call `then`; the process goes on without a group."""
-        self._timers.run_when_resumed(lambda: self._change_subscription(Unsubscribe(), then))
+        self._call_consumer(lambda: self._change_subscription(Unsubscribe(), then))
 
     def subscribe(self, then: Callable[[], None] = lambda: None) -> None:
         """Let the application subscribe again as it did at its start, and call `then`."""
-        self._timers.run_when_resumed(lambda: self._change_subscription(self._subscription, then))
+        self._call_consumer(lambda: self._change_subscription(self._subscription, then))
+
+    def _call_consumer(self, call: Callable[[], None]) -> None:
+        self._timers.run_when_resumed(lambda: self._driver.run_between_batches(call))
 
     def _change_subscription(self, change: Subscribe | Unsubscribe, then: Callable[[], None]) -> None:
         then()

@@ -138,12 +138,15 @@ def test_heartbeat_refused(member: MemberHarness, code: ErrorCode) -> None:
     check_recovery(member, does, "JoinGroup" if "at once" in does else "Heartbeat")
 
 
+FATALLY_FENCED = (ConsumerErrorKind.FENCED, True)
+
+
 def test_a_fenced_heartbeat_ends_the_member_for_good(member: MemberHarness) -> None:
     member.reach_stable(ORDERS_0, leader="ben")
     member.open_requests.clear()
     member.pass_time(3_000)
     member.complete_heartbeat(ErrorCode.FENCED_INSTANCE_ID)
-    assert [(each.kind, each.is_fatal) for each in member.poll_errors] == [(ConsumerErrorKind.FENCED, True)]
+    assert [(each.kind, each.is_fatal) for each in member.poll_errors] == [FATALLY_FENCED]
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=code_name)
@@ -164,7 +167,7 @@ def test_offset_commit_refused(member: MemberHarness, code: ErrorCode, wait: boo
     does = java_action("OffsetCommit", code)
     ended = member.changes_of(CommitCompleted)
     check_generation(member, does)
-    assert member.poll_errors == []
+    assert len(member.poll_errors) == (code == ErrorCode.FENCED_INSTANCE_ID and not wait)
     if wait and "pauses" in does:
         assert ended == []
         check_recovery(member, does, "OffsetCommit")
@@ -227,6 +230,15 @@ def test_a_late_refusal_of_a_commit_does_not_reset_the_next_generation(member: M
     assert error is not None
     assert error.kind is ConsumerErrorKind.REBALANCE_IN_PROGRESS
     assert member.consumer.generation.member_id == "new"
+
+
+@pytest.mark.parametrize("is_sync", [False, True])
+def test_poll_throws_what_fences_a_commit_for_which_nobody_waits(member: MemberHarness, is_sync: bool) -> None:
+    """The Java client keeps it in `asyncCommitFenced`, and each later poll() throws it."""
+    member.reach_stable(ORDERS_0, leader="ben")
+    member.receive(Commit({ORDERS_0: 7}, is_sync=is_sync))
+    member.complete_commit(ErrorCode.FENCED_INSTANCE_ID)
+    assert [(each.kind, each.is_fatal) for each in member.poll_errors] == ([] if is_sync else [FATALLY_FENCED])
 
 
 def test_a_commit_that_is_fenced_after_its_generation_does_not_end_the_member(member: MemberHarness) -> None:

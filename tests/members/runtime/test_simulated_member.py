@@ -305,6 +305,21 @@ async def test_a_member_that_unsubscribes_owns_nothing_until_it_subscribes_again
         assert group.assigned_counts() == {"anna": 3, "ben": 3}
 
 
+async def test_an_application_unsubscribes_when_it_has_processed_its_batch() -> None:
+    async with group_of_members(partitions=1) as group:
+        workload = Workload(records_per_s=10, process_ms=5_000, max_poll_records=1)
+        producer = group.produce(workload)
+        anna = group.add("anna", workload=workload)
+        await asyncio.sleep(20)
+        before = anna.view.processed_count
+        anna.unsubscribe()
+        assert group.assigned_counts() == {"anna": 1}
+        await asyncio.sleep(10)
+        assert group.assigned_counts() == {"anna": 0}
+        assert anna.view.processed_count == before + 1
+        producer.close()
+
+
 async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> None:
     async with group_of_members() as group:
         workload = Workload(records_per_s=10)
