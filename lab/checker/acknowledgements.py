@@ -107,8 +107,8 @@ class Acknowledgements:
         """Note the assignment in a successful SyncGroup response: a load of the same generation has to find it."""
         command = exchange.command
         assert isinstance(command, c.SyncGroup)
-        if response.error_code != 0:
-            return
+        if response.error_code != 0 or exchange.before.consumer is not None:
+            return  # what a member of a group of the consumer protocol has got is not what the group is stored with
         known = self.assignments.get(command.group_id)
         if known is None or known.generation_id != command.generation_id:
             known = self.assignments[command.group_id] = AcknowledgedAssignments(command.generation_id)

@@ -23,7 +23,7 @@ from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.members.observed_members import ObservedMembers
-from regroup.lab.checker.members.outputs import OutputLedger
+from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
@@ -168,10 +168,10 @@ class Checker:
     def _on_assignment(self, exchange: ObservedExchange) -> None:
         """Take a group that has just become Stable with a new assignment.
 
-        A generation whose leader has an unsound assignor is noted: the owners of its partitions are not checked.
+        A generation whose leader assigns unsoundly is noted: the owners of its partitions are not checked.
         """
         group = exchange.after
-        if self.members.has_unsound_assignor(group.leader_id):
+        if self.members.is_assigned_unsoundly(group.group_id, group.generation_id):
             self.state.unsound_generations.add((group.group_id, group.generation_id))
         self._counter.on_assignment(group)
 

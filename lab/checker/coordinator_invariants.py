@@ -121,7 +121,8 @@ def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -
     """
     command, is_latest = exchange.command, stored.event_number == exchange.decided_group.event_number
     match command:
-        case c.JoinGroup() | c.SyncGroup() if stored.consumer is not None:
+        # A JoinGroup of a group of the consumer protocol gets the member's epoch, also if it makes the group classic.
+        case c.JoinGroup() | c.SyncGroup() if stored.consumer is not None or exchange.before.consumer is not None:
             return None
         case c.JoinGroup() if is_latest:
             if response.member_id not in stored.members or response.generation_id != stored.generation_id:
@@ -129,7 +130,7 @@ def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -
         case c.SyncGroup() if not exchange.decided_group.pending_appends:
             if not stores_assignment(stored, command, response.assignment):
                 return f"the assignment of {command.member_id} in generation {command.generation_id}"
-        case c.OffsetCommit() if is_latest:
+        case c.OffsetCommit() if is_latest and exchange.decided_group.exists:
             requested = {(each.topic, each.partition): each.offset for each in command.offsets}
             for topic in response.topics:
                 for row in topic.partitions:

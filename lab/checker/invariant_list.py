@@ -16,13 +16,13 @@ from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.commits import COMMIT_SENTENCES
 from regroup.lab.checker.members.departures import DEPARTURE_SENTENCES
 from regroup.lab.checker.members.fenced_members import FENCED_SENTENCES
-from regroup.lab.checker.members.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
-from regroup.lab.checker.members.positions import POSITION_SENTENCES
-from regroup.lab.checker.members.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
+from regroup.lab.checker.members.records.outputs import OUTPUT_SENTENCES
+from regroup.lab.checker.members.records.positions import POSITION_SENTENCES
+from regroup.lab.checker.members.records.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES

@@ -27,7 +27,7 @@ class OpenRequests:
             held = self._held.setdefault(exchange.group_id, {})
             _supersede(held.get(key))
             held[key] = exchange
-        elif (append_number := exchange.after.last_pending_append) is not None:
+        elif (append_number := exchange.after.last_pending_append) is not None and may_await_log(exchange.command):
             self._awaiting_log.setdefault(exchange.group_id, []).append((append_number, exchange))
         else:
             self._due.append(exchange)
@@ -108,6 +108,13 @@ def response_key(exchange: ObservedExchange) -> ResponseKey | None:
     if isinstance(command, c.SyncGroup):
         return AwaitedResponse.SYNC, command.member_id
     return None
+
+
+def may_await_log(command: c.Command) -> bool:
+    """Whether the response may wait for Kafka's log; the others, which only read, wait for the store alone."""
+    if isinstance(command, c.OffsetFetch):
+        return command.require_stable
+    return not isinstance(command, c.DescribeGroup)
 
 
 def is_held(group: Group, key: ResponseKey) -> bool:

@@ -35,7 +35,8 @@ def a_refused_join_names_no_generation(state: object, exchange: ObservedExchange
     """A JoinGroup response with an error names no generation, leader or members, and no other member than its own.
 
     With MEMBER_ID_REQUIRED it names the new member id. If Kafka's log has refused the new id of a static member that
-    has restarted in Stable, the response names the generation, the leader before, and no member.
+    has restarted in Stable, the response names the generation, the leader before, and no member; it names nothing if
+    the log has only been too slow.
     """
     response: Any = exchange.response
     command = exchange.command
@@ -60,13 +61,18 @@ def a_refused_join_names_no_generation(state: object, exchange: ObservedExchange
 
 
 def is_refused_by_log(exchange: ObservedExchange) -> bool:
-    """Whether a JoinGroup has the error with which Kafka's log refused the replacement of a static member."""
-    replacements = exchange.after.pending_appends.values()
+    """Whether a JoinGroup has the error with which Kafka's log refused the replacement of a static member.
+
+    A replacement that has timed out is still pending when the response is decided; one that was refused is not.
+    """
     command = exchange.command
     assert isinstance(command, c.JoinGroup)
+    decided_group = exchange.decided_group if exchange.after_log is None else exchange.after_log[0]
     return any(
-        each.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT and each.member_id == command.new_member_id
-        for each in replacements
+        each.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT
+        and each.member_id == command.new_member_id
+        and number not in decided_group.pending_appends
+        for number, each in exchange.after.pending_appends.items()
     )
 
 

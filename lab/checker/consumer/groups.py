@@ -184,8 +184,13 @@ class ConsumerGroups:
 
     def on_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
         """Note the epoch and the assignment in the response to a heartbeat that was accepted, and what the member still
-        holds."""
-        members = self.group(command.group_id).members
+        holds.
+
+        Since when a member that was one of the classic protocol has its partitions, no heartbeat has said: it counts as
+        for ever.
+        """
+        group = self.group(command.group_id)
+        members = group.members
         if command.member_epoch < 0:
             return
         if command.member_epoch == 0:
@@ -197,9 +202,10 @@ class ConsumerGroups:
         given = assignment_of(response)
         assigned = member.assigned if given is None else given
         kept = member.since if command.owned is None else member.held & flat(command.owned)
-        member.since = {each: member.since.get(each, response.member_epoch) for each in (*assigned, *kept)}
+        since_epoch = 0 if group.before is not None and group.before.is_classic else response.member_epoch
+        member.since = {each: member.since.get(each, since_epoch) for each in (*assigned, *kept)}
         member.assigned = assigned
-        self.group(command.group_id).topics = command.topics
+        group.topics = command.topics
 
     def on_late_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
         """Note the response to a heartbeat as `on_heartbeat` does, where later heartbeats were answered first.

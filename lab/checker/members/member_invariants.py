@@ -170,7 +170,7 @@ class MemberChecker:
         self.ledgers: dict[str, GroupLedger] = {}
         self._removed_members, self._absent_members = removed_members, absent_members
         self._unsound_generations: set[tuple[str, int]] = set()
-        """The group and generation ids that a member with an unsound assignor has led."""
+        """The group and generation ids whose assignment an unsound assignor has made, or one that knew too little."""
         self._owners: dict[tuple[str, TopicPartition], dict[str, None]] = {}
         self._unowned_since_ms: dict[tuple[str, TopicPartition], int] = {}
         self._unowned_ms = 0
@@ -193,6 +193,14 @@ class MemberChecker:
 
     # Ownership
 
+    def on_unsound_assignment(self, group_id: str, generation_id: int) -> None:
+        """Stop checking who owns the partitions that this generation's leader assigns."""
+        self._unsound_generations.add((group_id, generation_id))
+
+    def is_assigned_unsoundly(self, group_id: str, generation_id: int) -> bool:
+        """Whether the owners of this generation's partitions are not checked."""
+        return (group_id, generation_id) in self._unsound_generations
+
     def on_member_change(self, name: str, change: ConsumerChange, at_ms: int) -> Iterator[MemberViolation]:
         """Note that a member has joined, left, or got or given up partitions; yields the violations that this
         causes."""
@@ -204,7 +212,7 @@ class MemberChecker:
                 member.member_id, member.protocol_name = change.member_id, change.protocol_name or ""
                 member.generation_id = change.generation_id
                 if change.is_leader and not member.has_sound_assignor:
-                    self._unsound_generations.add((member.group_id, change.generation_id))
+                    self.on_unsound_assignment(member.group_id, change.generation_id)
             case PartitionsAssigned(partitions):
                 for partition in partitions:
                     yield from self._assign(name, member, partition, at_ms)
@@ -240,7 +248,7 @@ class MemberChecker:
     ) -> Iterator[MemberViolation]:
         key = member.group_id, partition
         owners = self._owners.setdefault(key, {})
-        if (member.group_id, member.generation_id) in self._unsound_generations:
+        if self.is_assigned_unsoundly(member.group_id, member.generation_id):
             member.doubtful_partitions.add(partition)
         for other in owners:
             if other != name and self._must_not_share(member, self.by_name[other], partition):

@@ -18,13 +18,14 @@ from regroup.lab.checker.members.commits import Commits
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
-from regroup.lab.checker.members.outputs import OutputLedger
+from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
 from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
-from regroup.lab.checker.members.positions import ReadPositions
-from regroup.lab.checker.members.produced_records import ProducedRecords
 from regroup.lab.checker.members.reconnections import Reconnections
+from regroup.lab.checker.members.records.outputs import OutputLedger
+from regroup.lab.checker.members.records.positions import ReadPositions
+from regroup.lab.checker.members.records.produced_records import ProducedRecords
 from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.members.subscriptions import Subscriptions
 from regroup.lab.checker.violations import ViolationLog
@@ -43,6 +44,7 @@ from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
+from regroup.protocol.messages.group import SyncGroupRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 
@@ -56,6 +58,7 @@ class ObservedMembers:
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
         self.subscriptions = Subscriptions()
+        self._leaders = OutdatedLeaders()
         self._words = OwnWords(self.subscriptions.has_pattern)
         self._commits = Commits(state.now_ms)
         self._planned = PlannedMembers(state.now_ms)
@@ -93,10 +96,10 @@ class ObservedMembers:
         self._commits.add_member(name, auto_commits=auto_commits)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
-    def has_unsound_assignor(self, member_id: str | None) -> bool:
-        """Whether a member that was added without a sound assignor has joined under this member id; never for None."""
-        observed = self._owners.by_name.values()
-        return any(each.member_id == member_id and not each.has_sound_assignor for each in observed)
+    def is_assigned_unsoundly(self, group_id: str, generation_id: int) -> bool:
+        """Whether the leader of this generation had an unsound assignor, or one that knew too little: the owners of its
+        partitions are not checked."""
+        return self._owners.is_assigned_unsoundly(group_id, generation_id)
 
     # Records
 
@@ -142,6 +145,8 @@ class ObservedMembers:
 
     def on_request(self, name: str, message: Message) -> None:
         """Check what a member sends by what it has got before, and by its plan."""
+        if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
+            self._owners.on_unsound_assignment(message.group_id, message.generation_id)
         self._report_each(
             self._departures.on_request(name, message),
             self._retries.on_request(name, message),
@@ -158,6 +163,7 @@ class ObservedMembers:
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
         self.subscriptions.on_response(name, response)
+        self._leaders.on_response(name, response)
         self._fenced.on_response(name, message, response)
         self._commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)

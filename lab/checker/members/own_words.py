@@ -15,7 +15,7 @@ from typing import Any, Final
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind
 from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, MemberNote, RequestRefused
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -68,6 +68,8 @@ class OwnWords:
         """The error codes in the responses to a process, whatever it had asked."""
         self._unnoted: dict[str, str] = {}
         """The errors of heartbeats that members have not reported yet."""
+        self._late: set[str] = set()
+        """Members that pause, and handle no response before they go on, and zombies, which never do."""
         self._never_sync: set[str] = set()
         """Members whose fault it is to send no SyncGroup."""
         self._classic: set[str] = set()
@@ -81,7 +83,7 @@ class OwnWords:
         self._errors.pop(name, None)
         self._codes.pop(name, None)
         self._unnoted.pop(name, None)
-        for members in (self._classic, self._never_sync):
+        for members in (self._classic, self._never_sync, self._late):
             members.discard(name)
         self._unjudged.discard(name)
 
@@ -90,11 +92,16 @@ class OwnWords:
         self._unjudged.add(name)
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Take note that a member reports a refusal, or that a fault of it begins."""
-        if isinstance(note, RequestRefused):
-            self._unnoted.pop(name, None)
-        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.NEVER_SYNC:
-            self._never_sync.add(name)
+        """Take note that a member reports a refusal, or that a fault of it begins or ends."""
+        match note:
+            case RequestRefused():
+                self._unnoted.pop(name, None)
+            case FaultBegan(fault) if fault.kind is MemberFaultKind.NEVER_SYNC:
+                self._never_sync.add(name)
+            case FaultBegan(fault) if fault.kind in (MemberFaultKind.PAUSE, MemberFaultKind.ZOMBIE):
+                self._late.add(name)
+            case FaultEnded():
+                self._late.discard(name)
 
     def on_error(self, name: str, error: ConsumerError) -> MemberViolation | None:
         """Check an error that a member reports: a fatal one of its group comes from a response."""
@@ -153,7 +160,8 @@ class OwnWords:
             self._errors[name].add((ErrorCode.name_of(code), _APIS[type(message)]))
         if isinstance(message, ConsumerGroupHeartbeatRequest) and message.member_epoch < 0:
             return  # a member that has left ignores whether it was one, as Kafka's consumer does
-        if isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse) and response.error_code:
+        is_heartbeat = isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse)
+        if is_heartbeat and response.error_code and name not in self._late:
             self._unnoted[name] = ErrorCode.name_of(response.error_code)
 
 

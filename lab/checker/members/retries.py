@@ -13,7 +13,7 @@ from typing import Any, Final
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
@@ -64,18 +64,26 @@ class Retries:
         self._searches: dict[str, _Search] = {}
         self._slow_to_sync: set[str] = set()
         self._zombies: set[str] = set()
+        self._paused: set[str] = set()
+        """Members that handle no response before they go on."""
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Note a fault by which a member sends SyncGroup late, or commits as a zombie, whatever it knows by then."""
-        if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.SLOW_SYNC:
-            self._slow_to_sync.add(name)
-        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
-            self._zombies.add(name)
+        """Note a fault by which a member sends SyncGroup late, commits as a zombie whatever it knows, or pauses."""
+        match note:
+            case FaultBegan(fault) if fault.kind is MemberFaultKind.SLOW_SYNC:
+                self._slow_to_sync.add(name)
+            case FaultBegan(fault) if fault.kind is MemberFaultKind.ZOMBIE:
+                self._zombies.add(name)
+            case FaultBegan(fault) if fault.kind is MemberFaultKind.PAUSE:
+                self._paused.add(name)
+            case FaultEnded():
+                self._paused.discard(name)
 
     def on_new_life(self, name: str) -> None:
         """Forget what was known of a member: its process has ended."""
         self._searches.pop(name, None)
         self._zombies.discard(name)
+        self._paused.discard(name)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a request by what has failed before."""
@@ -98,7 +106,8 @@ class Retries:
         """Note a response; None for a request that has failed.
 
         A SyncGroup that was sent late by plan went to the coordinator of an earlier time, and the member may have given
-        up that rebalance: its response says nothing of the present coordinator.
+        up that rebalance: its response says nothing of the present coordinator. What fails in a pause, the member
+        learns at its end, and perhaps after it has sent what was due by then.
         """
         search = self._searches.get(name)
         if search is None or (found := search.sent.pop(id(message), None)) is None:
@@ -111,7 +120,7 @@ class Retries:
                 search.failed_ms[type(message)] = self._now_ms()
         elif response is None and isinstance(message, FindCoordinatorRequest | MetadataRequest):
             search.failed_ms[type(message)] = self._now_ms()
-        elif isinstance(message, SyncGroupRequest) and name in self._slow_to_sync:
+        elif name in self._paused or (isinstance(message, SyncGroupRequest) and name in self._slow_to_sync):
             return
         elif isinstance(message, OF_THE_COORDINATOR) and found == search.found:
             search.is_lost |= response is None or _first_code(response) in NOT_COORDINATOR

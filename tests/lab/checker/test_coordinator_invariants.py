@@ -9,16 +9,23 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer_group import ConsumerGroup
 from regroup.coordinator.evolve import EVOLVERS
-from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.group import Group, GroupState, MemberProfile
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.coordinator.topics import NO_TOPICS
 from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.lab.checker.acknowledgements import Acknowledgements
 from regroup.lab.checker.store import store_invariants
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
+from regroup.protocol.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from tests.lab.checker.checker_harness import SUBSCRIPTION, CheckerHarness, assignment_of, run_ready
 from tests.lab.checker.made_exchanges import made_exchange
 
@@ -297,3 +304,44 @@ def test_a_coordinator_that_loads_may_refuse_a_heartbeat_that_is_invalid_by_itse
     assert invariants.was_unavailable(exchange)
     exchange.error_code = ErrorCode.FENCED_MEMBER_EPOCH
     assert not invariants.was_unavailable(exchange)
+
+
+# -- what the store has to hold
+
+
+def test_a_commit_that_was_deleted_with_its_group_is_not_missed_in_the_store() -> None:
+    offsets = (c.RequestedOffset("orders", 0, 5),)
+    row = OffsetCommitResponsePartition(partition_index=0, error_code=ErrorCode.NONE)
+    answer = OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[row])])
+    for state, found in ((GroupState.EMPTY, "offset 5 of orders-0"), (GroupState.DEAD, None)):
+        group = Group(group_id="payments", state=state, event_number=2)
+        commit = c.OffsetCommit(group_id="payments", at_ms=0, offsets=offsets)
+        assert invariants.missing_in_store(made_exchange(commit, group), answer, group) == found
+
+
+JOIN = c.JoinGroup(
+    group_id="payments",
+    at_ms=0,
+    new_member_id="anna",
+    protocol_type="consumer",
+    profile=MemberProfile(session_timeout_ms=1, rebalance_timeout_ms=1, supported_protocols=()),
+)
+
+
+def test_a_join_that_makes_a_group_classic_is_answered_with_the_epoch_of_the_member() -> None:
+    classic = Group(group_id="payments", state=GroupState.PREPARING_REBALANCE, generation_id=13, event_number=9)
+    before = Group(group_id="payments", consumer=ConsumerGroup(), event_number=6)
+    answer = JoinGroupResponse(generation_id=0, leader="", member_id="anna", members=[])
+    assert invariants.missing_in_store(made_exchange(JOIN, before, classic), answer, classic) is None
+    assert invariants.missing_in_store(made_exchange(JOIN, classic), answer, classic) == "anna in generation 0"
+
+
+def test_what_a_member_got_while_the_group_had_the_consumer_protocol_need_not_be_loaded() -> None:
+    """A group that becomes classic is stored with the targets, which its members may not have got yet."""
+    sync = c.SyncGroup(group_id="payments", at_ms=0, member_id="anna", generation_id=3)
+    loaded = Group(group_id="payments", generation_id=3)
+    for consumer, lost in ((None, ["the assignment of anna in generation 3"]), (ConsumerGroup(), [])):
+        acknowledged = Acknowledgements()
+        exchange = made_exchange(sync, Group(group_id="payments", consumer=consumer))
+        acknowledged.on_sync_response(exchange, SyncGroupResponse(assignment=b"nothing"))
+        assert list(acknowledged.lost_assignments(loaded)) == lost

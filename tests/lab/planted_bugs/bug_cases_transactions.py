@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from regroup.lab.checker.members.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED
+from regroup.lab.checker.members.records.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.planted_bugs import transactions

@@ -1,7 +1,11 @@
 """Steps that hardly any scenario needs: what they do to the group, and that the checker finds nothing."""
 
 from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import ProtocolIsChanged
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
+from regroup.lab.simulation.members import is_impersonated
 from regroup.protocol.messages.group import HeartbeatResponse
 from tests.lab.simulation.test_other_clients import outcome, reasons
 
@@ -22,6 +26,13 @@ def test_a_taken_instance_id_replaces_its_member() -> None:
 def test_a_classic_member_in_a_mixed_group_is_taken_for_one_of_the_other_protocol() -> None:
     steps = "at 15s: a client sends a ConsumerGroupHeartbeat as anna\n  - at 30s: anna has seen UNKNOWN_MEMBER_ID"
     assert len(reasons(outcome(steps, ben=CONSUMER, end="90s"), MemberRemoved)) == 1
+
+
+def test_a_member_whose_id_another_client_uses_is_not_judged_as_well_behaved() -> None:
+    """The other client may give the member's partitions up, and it commits and reads on until it learns of it."""
+    step = PlannedStep(StepTrigger(delay_ms=15_000), ProtocolIsChanged("anna"))
+    plan = SimulationPlan(members={"anna": MemberPlan(), "ben": MemberPlan()}, steps=(step,))
+    assert [is_impersonated(plan, each) for each in plan.members] == [True, False]
 
 
 def test_a_member_with_an_old_subscription_comes_and_goes() -> None:

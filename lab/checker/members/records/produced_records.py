@@ -63,8 +63,10 @@ class _TopicProgress:
     """The partition of the last record whose partition no key decides; -1 before the first."""
     batch_bytes: int = 0
     """The bytes in the open batch of that partition."""
+    stayed_in: int = -1
+    """The partition of the last such record, also of one before the number of partitions changed."""
     stayed_bytes: int = 0
-    """The bytes that were written since the partition changed."""
+    """The bytes that were written since that partition changed."""
 
 
 class ProducedRecords:
@@ -129,6 +131,8 @@ class ProducedRecords:
                     yield MemberViolation(KEY_DECIDES, f"the record with the key {record.key!r} is in {where}")
             elif count > 1:
                 yield from self._judge_without_key(topic, progress, record)
+            else:  # how much of a batch the partition of a topic that grows has already, nothing shows
+                progress.stayed_in, progress.stayed_bytes = -1, self._batch_size
 
     def _judge_order(self, topic: str, progress: _TopicProgress, record: _Produced) -> Iterator[MemberViolation]:
         keys = self._workload.keys
@@ -148,7 +152,7 @@ class ProducedRecords:
             if record.partition != wanted % progress.counted_partitions:
                 yield MemberViolation(TURN_DECIDES, f"{here}, and the one before in {topic}-{last}")
         elif self._class == "BuiltInPartitioner":
-            yield from self._judge_built_in(here, last, progress, record)
+            yield from self._judge_built_in(here, progress, record)
         else:
             begins_batch = progress.batch_bytes == 0 or progress.batch_bytes + record.size_bytes > self._batch_size
             progress.batch_bytes = record.size_bytes + (0 if begins_batch else progress.batch_bytes)
@@ -156,19 +160,21 @@ class ProducedRecords:
                 state = "a new batch" if begins_batch else "an open batch"
                 yield MemberViolation(BATCH_DECIDES, f"{here}, with {state}, and the one before in partition {last}")
 
-    def _judge_built_in(
-        self, here: str, last: int, progress: _TopicProgress, record: _Produced
-    ) -> Iterator[MemberViolation]:
-        """Judge a record of KIP-794: its partition may change only after `batch.size` bytes, and does so at last."""
+    def _judge_built_in(self, here: str, progress: _TopicProgress, record: _Produced) -> Iterator[MemberViolation]:
+        """Judge a record of KIP-794: its partition may change only after `batch.size` bytes, and does so at last.
+
+        The bytes of a partition that the topic no longer has count for the next one.
+        """
+        before, progress.stayed_in = progress.stayed_in, record.partition
         stayed_bytes = progress.stayed_bytes
-        if record.partition == last:
+        if before in (-1, record.partition) or before >= progress.counted_partitions:
             progress.stayed_bytes += record.size_bytes
             if stayed_bytes > 2 * MOST_BATCHES_IN_ONE_PARTITION * max(self._batch_size, record.size_bytes):
                 yield MemberViolation(BATCH_DECIDES, f"{here}, as {stayed_bytes} bytes before it")
             return
         progress.stayed_bytes = record.size_bytes
-        if last >= 0 and stayed_bytes < self._batch_size:
-            yield MemberViolation(BATCH_DECIDES, f"{here}, after {stayed_bytes} bytes in partition {last}")
+        if stayed_bytes < self._batch_size:
+            yield MemberViolation(BATCH_DECIDES, f"{here}, after {stayed_bytes} bytes in partition {before}")
 
 
 def _topics_asked_for(message: Message) -> list[str]:

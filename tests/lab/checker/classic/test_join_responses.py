@@ -179,9 +179,13 @@ def test_only_a_join_without_a_member_id_that_stays_in_a_stable_generation_is_a_
 # -- a refusal
 
 
-def refused(command: c.JoinGroup, code: ErrorCode, after: Group = STABLE, **fields: Any) -> str | None:
-    answer = JoinGroupResponse(error_code=code, **fields)
-    return a_refused_join_names_no_generation(STATE, made_exchange(command, STABLE, after, answer))
+def refused(
+    command: c.JoinGroup, code: ErrorCode, after: Group = STABLE, decided: Group | None = None, **fields: Any
+) -> str | None:
+    """What is found in an error: the group was so after the command, and so when the response was decided."""
+    exchange = made_exchange(command, STABLE, after, JoinGroupResponse(error_code=code, **fields))
+    exchange.decided_group = after if decided is None else decided
+    return a_refused_join_names_no_generation(STATE, exchange)
 
 
 def test_a_refused_join_names_its_own_member_or_none() -> None:
@@ -200,10 +204,23 @@ def test_a_refused_join_that_names_a_generation_a_leader_or_members_is_found() -
 def test_a_static_return_that_the_log_refuses_names_the_generation_and_the_leader_before() -> None:
     append = PendingAppend(kind=LogRecordKind.STATIC_MEMBER_REPLACEMENT, deadline_ms=0, member_id="new")
     after = replace(STABLE, leader_id="new", pending_appends={2: append})
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert refused(ANNA_AGAIN, code, after, generation_id=3, leader="anna", member_id="") is None
-    assert refused(ANNA_AGAIN, code, after, generation_id=3, leader="new", member_id="")
-    assert refused(ANNA_AGAIN, code, after, generation_id=-1, leader="", member_id="")
+    code, decided = ErrorCode.COORDINATOR_NOT_AVAILABLE, STABLE
+    assert refused(ANNA_AGAIN, code, after, decided, generation_id=3, leader="anna", member_id="") is None
+    assert refused(ANNA_AGAIN, code, after, decided, generation_id=3, leader="new", member_id="")
+    assert refused(ANNA_AGAIN, code, after, decided, generation_id=-1, leader="", member_id="")
+
+
+def test_a_static_return_for_which_the_log_was_too_slow_names_nothing() -> None:
+    append = PendingAppend(kind=LogRecordKind.STATIC_MEMBER_REPLACEMENT, deadline_ms=0, member_id="new")
+    waiting = replace(STABLE, leader_id="new", pending_appends={2: append})
+    too_late = replace(waiting, pending_appends={2: replace(append, has_timed_out=True)})
+    for has_named, answer in (
+        (False, JoinGroupResponse(error_code=15, member_id="")),
+        (True, response(error_code=15, member_id="", members=[])),
+    ):
+        exchange = made_exchange(ANNA_AGAIN, STABLE, waiting, answer)
+        exchange.after_log = too_late, 7
+        assert bool(a_refused_join_names_no_generation(STATE, exchange)) is has_named
 
 
 def test_a_join_that_is_accepted_is_no_refusal() -> None:

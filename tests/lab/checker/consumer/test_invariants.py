@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.consumer_group import ConsumerProfile
+from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
 from regroup.lab.checker.consumer import invariants as i
@@ -86,12 +86,14 @@ def test_a_full_heartbeat_gets_its_assignment_and_a_short_one_need_not() -> None
         assert i.a_full_heartbeat_gets_its_assignment(groups(), exchange(short, bare), SETTINGS) is None
 
 
+DESCRIBED = ConsumerProfile(rebalance_timeout_ms=5_000, session_timeout_ms=45_000, subscribed_topics=("orders",))
+
+
 def stored_as(**fields: Any) -> ConsumerGroups:
     """Anna, who described herself with an earlier heartbeat, and is stored with these fields after a short one."""
-    profile = ConsumerProfile(rebalance_timeout_ms=5_000, session_timeout_ms=45_000, subscribed_topics=("orders",))
     known = groups()
-    known.group("g").before = StoredMember(profile)
-    known.group("g").stored.members["anna"] = StoredMember(replace(profile, **fields))
+    known.group("g").before = StoredMember(DESCRIBED)
+    known.group("g").stored.members["anna"] = StoredMember(replace(DESCRIBED, **fields))
     return known
 
 
@@ -125,6 +127,21 @@ def test_an_older_epoch_commits_what_the_member_has_had_since_then() -> None:
     assert violation(2, 2) == "epoch 2 for orders-2, assigned at 3"
     assert violation(2, 1) == "epoch 2 for orders-1, assigned at None"
     assert violation(4, 0) == "epoch 4 of anna, whose epoch is 3"
+
+
+def test_how_long_a_member_that_was_a_classic_one_has_had_its_partitions_is_not_judged() -> None:
+    known = ConsumerGroups()
+    classic = ClassicMetadata(session_timeout_ms=1, supported_protocols=())
+    known.group("g").before = StoredMember(replace(DESCRIBED, classic=classic))
+    known.on_heartbeat(heartbeat("anna", 2), answer("anna", 3, 1))
+    commit = OffsetCommit(
+        group_id="g",
+        at_ms=0,
+        member_id="anna",
+        generation_id=2,
+        offsets=(RequestedOffset("orders", 1, 5, topic_id=TOPIC),),
+    )
+    assert i.a_commit_names_a_present_epoch(known, exchange(commit), SETTINGS) is None
 
 
 def test_a_join_begins_another_life_in_which_epochs_count_anew() -> None:

@@ -5,13 +5,19 @@ import pytest
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.group import Group
 from regroup.lab.checker.members.observed_members import ObservedMembers
-from regroup.lab.checker.members.outputs import OutputLedger
-from regroup.lab.checker.members.positions import COMMITS_DO_NOT_GO_BACK
+from regroup.lab.checker.members.records.outputs import OutputLedger
+from regroup.lab.checker.members.records.positions import COMMITS_DO_NOT_GO_BACK
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.notes import FaultBegan
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse
 from tests.lab.checker.made_exchanges import checker_state, made_exchange
+
+JOIN = JoinGroupRequest(
+    group_id="payments", session_timeout_ms=1, member_id="", protocol_type="consumer", protocols=[], reason=""
+)
 
 
 @pytest.mark.parametrize(("is_zombie", "found"), [(False, [COMMITS_DO_NOT_GO_BACK]), (True, [])])
@@ -34,3 +40,17 @@ def test_the_commits_of_a_zombie_may_go_back(is_zombie: bool, found: list[str]) 
         )
         members.on_commit(made_exchange(command, Group(group_id="payments")), command)
     assert [each.sentence for each in violations.found] == found
+
+
+def test_a_new_process_may_join_though_the_former_one_had_to_fail() -> None:
+    """A process that ends by itself is not reported as stopped: the next one begins without what it has got."""
+    state = checker_state()
+    violations = ViolationLog(state)
+    members = ObservedMembers(state, OutputLedger(), violations)
+    members.add_member("ben", "payments")
+    members.on_response("ben", JOIN, JoinGroupResponse(generation_id=1, leader="a", member_id="ben-1", members=[]))
+    beat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="ben-1")
+    members.on_response("ben", beat, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+    members.add_member("ben", "payments")
+    members.on_request("ben", JOIN)
+    assert violations.found == []

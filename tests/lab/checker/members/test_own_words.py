@@ -14,7 +14,7 @@ from regroup.lab.checker.members.own_words import (
 )
 from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind
 from regroup.members.faults import parse_fault
-from regroup.members.runtime.notes import FaultBegan, RequestRefused
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, RequestRefused
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -117,6 +117,19 @@ def test_a_refused_heartbeat_that_is_not_reported_is_found() -> None:
     words.on_response("anna", heartbeat, HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     words.on_note("anna", RequestRefused("Heartbeat", "REBALANCE_IN_PROGRESS"))
     assert sentence_of(words, join("")) is None
+
+
+@pytest.mark.parametrize("fault", ["pause:90s", "zombie"])
+def test_a_refusal_that_comes_in_a_pause_or_to_a_zombie_is_reported_later(fault: str) -> None:
+    words = OwnWords()
+    heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
+    refused = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    words.on_note("anna", FaultBegan(parse_fault(fault)))
+    words.on_response("anna", heartbeat, refused)
+    assert sentence_of(words, MetadataRequest(topics=[])) is None
+    words.on_note("anna", FaultEnded("paused"))
+    words.on_response("anna", heartbeat, refused)
+    assert sentence_of(words, MetadataRequest(topics=[])) == REFUSALS_ARE_NOTED
 
 
 def test_a_classic_member_that_asks_for_all_topics_is_found() -> None:

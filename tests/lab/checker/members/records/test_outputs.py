@@ -4,7 +4,7 @@ import pytest
 
 from regroup.coordinator.group import CommittedOffset, Group
 from regroup.coordinator.serialization import Cause
-from regroup.lab.checker.members.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED, OutputLedger
+from regroup.lab.checker.members.records.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED, OutputLedger
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.cluster.events import ProducerInitialized, TransactionPrepared, encode_cluster_event
 

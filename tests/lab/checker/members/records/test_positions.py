@@ -2,7 +2,7 @@
 
 import pytest
 
-from regroup.lab.checker.members.positions import (
+from regroup.lab.checker.members.records.positions import (
     COMMITS_BEFORE_REVOCATION,
     COMMITS_DO_NOT_GO_BACK,
     NEVER_READS_BACK,

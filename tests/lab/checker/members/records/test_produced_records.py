@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
-from regroup.lab.checker.members.produced_records import (
+from regroup.lab.checker.members.records.produced_records import (
     ASKS_ONCE,
     BATCH_DECIDES,
     KEY_DECIDES,
@@ -166,3 +166,15 @@ def test_a_producer_that_asks_again_before_it_has_a_response_is_found() -> None:
     assert seen.found == []
     seen.produced.on_request(ask)
     assert [each.sentence for each in seen.found] == [ASKS_ONCE]
+
+
+def test_bytes_in_a_partition_count_over_a_change_of_the_number_of_partitions() -> None:
+    """The partitioner keeps its partition when partitions are added, and draws another if that one is gone."""
+    for partition_count, partition in ((12, 2), (2, 0), (1, 0)):
+        observed = Observed("BuiltInPartitioner", batch_size=3 * VALUE_BYTES)
+        observed.send(2, 2)
+        observed.set_partition_count(partition_count)
+        assert sentences_of(observed, (partition,)) == []
+        observed.set_partition_count(12)
+        assert sentences_of(observed, (3,)) == []
+        assert sentences_of(observed, (4,)) == ([] if partition_count == 1 else [BATCH_DECIDES])

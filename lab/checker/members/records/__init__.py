@@ -1,0 +1,1 @@
+"""What members read, process and produce: positions, results, and the records that producers send."""

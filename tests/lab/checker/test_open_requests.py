@@ -1,0 +1,31 @@
+"""What a request without a response waits for: other members, Kafka's log, or the store alone."""
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import Group, LogRecordKind, PendingAppend
+from regroup.lab.checker.open_requests import OpenRequests
+from tests.lab.checker.made_exchanges import made_exchange
+
+GROUP = Group(group_id="payments", event_number=2)
+WAITING = replace(GROUP, pending_appends={2: PendingAppend(kind=LogRecordKind.OFFSETS, deadline_ms=5_000)})
+COMMIT = c.OffsetCommit(group_id="payments", at_ms=0, offsets=())
+FETCH = c.OffsetFetch(group_id="payments", at_ms=0, partitions=())
+
+
+@pytest.mark.parametrize(
+    ("command", "awaits_log"),
+    [
+        (COMMIT, True),
+        (replace(FETCH, require_stable=True), True),
+        (FETCH, False),
+        (c.DescribeGroup(group_id="payments", at_ms=0), False),
+    ],
+)
+def test_a_request_that_only_reads_waits_for_the_store_alone(command: c.Command, awaits_log: bool) -> None:
+    requests, exchange = OpenRequests(), made_exchange(command, GROUP, WAITING)
+    exchange.required_position = 4
+    requests.add(exchange)
+    assert list(requests.overdue(3)) == []
+    assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
