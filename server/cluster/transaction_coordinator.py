@@ -86,7 +86,7 @@ class TransactionCoordinator:
             if transaction.is_ongoing:
                 self._start_timeout(transaction)
             elif transaction.is_prepared:
-                self._complete(transaction.transactional_id)
+                self._complete_when_durable(transaction.transactional_id)
 
     def stop(self) -> None:
         """Cancel the timeouts of all transactions, and write no more markers."""
@@ -221,8 +221,15 @@ class TransactionCoordinator:
 
     def _prepare(self, event: TransactionPrepared, cause: Cause) -> None:
         self._state.record_event(event, cause)
-        # If the store fails instead, `start` continues from what it has stored.
-        self._state.when_durable(lambda: self._complete(event.transactional_id), lambda: None)
+        self._complete_when_durable(event.transactional_id)
+
+    def _complete_when_durable(self, transactional_id: str) -> None:
+        """Write the markers of a transaction once its outcome is stored.
+
+        A request may have ended it between the load of the store and `start`. If the store fails instead, `start`
+        continues from what it has stored.
+        """
+        self._state.when_durable(lambda: self._complete(transactional_id), lambda: None)
 
     def _complete(self, transactional_id: str) -> None:
         """Write the markers of a transaction whose outcome is final, and end it in the groups of which it has offsets.

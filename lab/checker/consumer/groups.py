@@ -207,6 +207,14 @@ class ConsumerGroups:
         member.assigned = assigned
         group.topics = command.topics
 
+    def on_release(self, command: ConsumerGroupHeartbeat) -> None:
+        """Note what a member gives up with a heartbeat that takes effect and has an error as its response, because Kafka's
+        log has refused an earlier record."""
+        member = self.group(command.group_id).members.get(command.member_id)
+        if member is not None and command.owned is not None:
+            kept = member.assigned | flat(command.owned)
+            member.since = {each: since for each, since in member.since.items() if each in kept}
+
     def on_late_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
         """Note the response to a heartbeat as `on_heartbeat` does, where later heartbeats were answered first.
 

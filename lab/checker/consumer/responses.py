@@ -35,6 +35,8 @@ def violations_of_response(
     elif group.queue:
         yield from groups.proceed(group_id, exchange.after.event_number)
     if exchange.error_code:
+        if kind is ConsumerGroupHeartbeat and exchange.after.event_number > exchange.before.event_number:
+            groups.on_release(command)
         return
     if kind is ConsumerGroupHeartbeat:
         groups.on_heartbeat(command, exchange.response)

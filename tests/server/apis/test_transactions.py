@@ -1,14 +1,16 @@
 """Transactions over the wire: epochs, fencing, isolation levels, and the offsets of groups."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages import transactions as x
+from regroup.server.cluster.transaction_coordinator import ProducerIdentity
 from regroup.storage.memory import MemoryStore
 from tests.coordinator.group_harness import behaviour
 from tests.server.transaction_harness import TransactionHarness, running_transactions, write_and_commit
@@ -335,3 +337,23 @@ async def test_old_producers_get_another_code_for_a_group_that_is_being_loaded(h
     harness.cluster.coordinator_of("g")._unload(E.COORDINATOR_LOAD_IN_PROGRESS)
     codes = [await producer.commit_offset(7, version=version) for version in (1, 2)]
     assert codes == [E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+async def test_a_transaction_that_ends_while_brokers_start_has_markers_once_its_outcome_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests are served as soon as the state is loaded: `start` finds a transaction that one of them has ended."""
+    async with running_transactions(MemoryStore()) as harness:
+        producer = await (await harness.producer()).begin()
+        await write_and_commit(producer, b"v", offset=7)
+        when_stored: list[Callable[[], None]] = []
+        monkeypatch.setattr(harness.cluster.state, "when_durable", lambda call, _: when_stored.append(call))
+        harness.cluster.transactions.end_transaction(
+            ProducerIdentity("t", producer.id, producer.epoch), committed=True, bumps_epoch=False, cause=Cause()
+        )
+        harness.cluster.transactions.start()
+        assert await harness.committed_offset(stable=True) == (-1, E.UNSTABLE_OFFSET_COMMIT)
+        for call in when_stored:
+            call()
+        await harness.wait_until_stable()
+        assert await harness.committed_offset(stable=True) == (7, 0)

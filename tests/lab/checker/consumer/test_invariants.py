@@ -64,6 +64,15 @@ def test_a_partition_is_not_free_until_its_owner_has_reported_without_it() -> No
     assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
 
 
+def test_a_partition_is_free_once_its_owner_has_released_it_whatever_it_was_answered() -> None:
+    known, joining = groups(), exchange(heartbeat("ben", 0, ()), answer("ben", 3, 1))
+    for owned in (None, (0, 1)):
+        known.on_release(heartbeat("anna", 2, owned))
+        assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS)
+    known.on_release(heartbeat("anna", 2, (0,)))
+    assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
+
+
 def test_the_present_epoch_and_the_one_before_are_accepted_and_no_other() -> None:
     known = groups()
     known.on_heartbeat(heartbeat("anna", 2, (0,)), answer("anna", 3, 0))
