@@ -11,6 +11,7 @@ from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.world import World
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
+    Subscription,
     TopicPartition,
     assigned_partitions,
     decode_subscription,
@@ -21,6 +22,8 @@ from regroup.storage.records import NewRecord
 
 SKIPS_ASSIGNMENTS: Final = 9
 """The version of JoinGroup that has `skip_assignment` (KIP-814)."""
+
+NO_SUBSCRIPTION: Final = Subscription(0, ())
 
 JOIN_EVENTS: Final = {"member-joined": MemberJoined, "member-rejoined": MemberRejoined}
 
@@ -35,6 +38,8 @@ class OverlookedPartitions:
     - A cooperative member that has revoked partitions joins again, so that they get their new owners (KIP-429). If it
       is static and restarts before, its new process has revoked nothing, and the coordinator answers its JoinGroup
       without a rebalance (KIP-345): the partitions stay without an owner.
+    - A static member whose pattern matches a new topic when it restarts tells the coordinator so in that JoinGroup, and
+      the leader does not learn of it: the topic stays without owners.
     """
 
     def __init__(self, world: World) -> None:
@@ -43,8 +48,8 @@ class OverlookedPartitions:
         """By group id, the leader and generation that the group had when it was last compared."""
         self._restarted_leaders: dict[str, tuple[str | None, int]] = {}
         """By group id, the static leader that has restarted last, and the generation in which it did."""
-        self._owned: dict[str, frozenset[TopicPartition]] = {}
-        """By member id, the partitions that the member owned when it sent its last JoinGroup."""
+        self._subscriptions: dict[str, Subscription] = {}
+        """By member id, what the member sent in its last JoinGroup: its topics, and the partitions that it owned."""
         self._overlooked: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
         """By group id, the generation in which partitions may be overlooked, and which ones."""
 
@@ -53,7 +58,7 @@ class OverlookedPartitions:
         for record in records:
             if record.type in JOIN_EVENTS:
                 joined = msgspec.json.decode(record.payload, type=JOIN_EVENTS[record.type])
-                self._owned[joined.member_id] = owned_partitions(joined.profile)
+                self._subscriptions[joined.member_id] = subscription_of(joined.profile)
             elif record.type == "static-member-replaced" and record.group is not None:
                 self._on_replaced(record.group, msgspec.json.decode(record.payload, type=StaticMemberReplaced))
         for group_id in dict.fromkeys(record.group for record in records if record.group is not None):
@@ -72,14 +77,17 @@ class OverlookedPartitions:
         return frozenset(self._world.subscribed_partitions(group.group_id)) if is_leader_uninformed else partitions
 
     def _on_replaced(self, group_id: str, event: StaticMemberReplaced) -> None:
-        """Note what the former process has revoked in this generation; it has not joined again since."""
-        owned = self._owned.get(event.replaced_member_id, frozenset())
-        self._owned[event.member_id] = owned_partitions(event.profile)
+        """Note what the former process has revoked in this generation, since it has not joined again, and the topics to
+        which only the new one subscribes."""
+        former = self._subscriptions.get(event.replaced_member_id, NO_SUBSCRIPTION)
+        present = self._subscriptions[event.member_id] = subscription_of(event.profile)
         group = self._world.brokers.group(group_id)
         if group is None or group.state is not GroupState.STABLE or event.member_id not in group.members:
             return
         kept = frozenset(assigned_partitions(group.members[event.member_id].assignment))
-        self._overlook(group, owned - kept)
+        topics = {*present.topics}.difference(former.topics)
+        new = (each for each in self._world.subscribed_partitions(group_id) if each.topic in topics)
+        self._overlook(group, frozenset([*former.owned_partitions, *new]) - kept)
 
     def _compare_leader(self, group: Group) -> None:
         """Note all partitions if a static leader has restarted: the leader's id has changed in a Stable generation."""
@@ -101,9 +109,9 @@ def knows_skipped_assignments(plan: SimulationPlan, name: str) -> bool:
     return min(versions, default=SKIPS_ASSIGNMENTS) >= SKIPS_ASSIGNMENTS
 
 
-def owned_partitions(profile: MemberProfile) -> frozenset[TopicPartition]:
-    """The partitions that a member of the classic protocol names as owned when it joins."""
+def subscription_of(profile: MemberProfile) -> Subscription:
+    """What a member of the classic protocol sends for its first assignor as it joins; nothing if that is malformed."""
     try:
-        return frozenset(decode_subscription(profile.supported_protocols[0].metadata).owned_partitions)
+        return decode_subscription(profile.supported_protocols[0].metadata)
     except (IndexError, MalformedConsumerProtocol):
-        return frozenset()
+        return NO_SUBSCRIPTION

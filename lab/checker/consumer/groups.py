@@ -208,8 +208,8 @@ class ConsumerGroups:
         group.topics = command.topics
 
     def on_release(self, command: ConsumerGroupHeartbeat) -> None:
-        """Note what a member gives up with a heartbeat that takes effect and has an error as its response, because Kafka's
-        log has refused an earlier record."""
+        """Note what a member gives up with a heartbeat that takes effect though it is answered with an error, because
+        Kafka's log has refused an earlier record."""
         member = self.group(command.group_id).members.get(command.member_id)
         if member is not None and command.owned is not None:
             kept = member.assigned | flat(command.owned)

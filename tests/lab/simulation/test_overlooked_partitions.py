@@ -3,7 +3,7 @@
 import pytest
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.steps import Joins, Restarts, TopicGrows
+from regroup.lab.plan.steps import Joins, Restarts, TopicGrows, TopicIsCreated
 from regroup.lab.plan.triggers import StepTrigger, parse_trigger
 from regroup.lab.simulation.overlooked_partitions import OverlookedPartitions
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
@@ -47,6 +47,29 @@ def test_a_dynamic_leader_assigns_added_partitions() -> None:
     assert outcome.verdict.counts.rebalances == 2
 
 
+def member_with_a_pattern_restarts(instance_id: str | None) -> SimulationPlan:
+    """Ben's process begins again after a topic that his pattern matches was created; anna leads, and has no pattern."""
+    return SimulationPlan(
+        topics={"orders": 2},
+        members={"anna": MemberPlan(), "ben": MemberPlan(pattern="orders.*", instance_id=instance_id)},
+        steps=(
+            PlannedStep(StepTrigger(), Joins("anna")),
+            PlannedStep(StepTrigger(delay_ms=5_000), Joins("ben")),
+            PlannedStep(StepTrigger(delay_ms=30_000), TopicIsCreated("orders-2", 1)),
+            PlannedStep(StepTrigger(delay_ms=40_000), Restarts("ben", 1_000)),
+        ),
+    )
+
+
+@pytest.mark.parametrize(("instance_id", "has_rebalanced"), [("ben-1", False), (None, True)])
+def test_a_topic_that_a_static_member_finds_at_its_restart_needs_no_owner(
+    instance_id: str | None, has_rebalanced: bool
+) -> None:
+    outcome = play(member_with_a_pattern_restarts(instance_id))
+    assert not outcome.failed, violations(outcome)
+    assert (outcome.verdict.counts.rebalances > 2) is has_rebalanced
+
+
 def revoking_member_restarts(instance_id: str | None) -> SimulationPlan:
     """Ben gives a partition up for anna, who joins later, and restarts before he joins again."""
     return SimulationPlan(
@@ -71,8 +94,8 @@ def test_a_partition_that_a_static_member_revoked_before_its_restart_needs_no_ow
 
 def test_without_that_knowledge_the_partition_is_a_failure_of_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OverlookedPartitions, "of", lambda self, group: frozenset())
-    outcome = play(revoking_member_restarts("ben-1"))
-    assert outcome.first_sentence == RECOVERY_INVARIANT
+    for plan in (revoking_member_restarts("ben-1"), member_with_a_pattern_restarts("ben-1")):
+        assert play(plan).first_sentence == RECOVERY_INVARIANT
 
 
 def test_a_partition_that_a_dynamic_member_revoked_before_its_restart_gets_an_owner() -> None:
