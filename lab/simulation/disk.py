@@ -43,6 +43,14 @@ class SimulatedDisk:
         """
         return self._store.store_if_open if self._store is not None else None
 
+    async def read_records(self) -> tuple[Record, ...]:
+        """All records on the disk, for which the store is opened a moment; no process may have it open."""
+        store = await self._open_store()
+        try:
+            return tuple([record async for record in store.read()])
+        finally:
+            await store.close()
+
     def detach(self) -> None:
         """Note that the process with the open store has crashed: its commit in progress is then on the disk, or
         lost."""

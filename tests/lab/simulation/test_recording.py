@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.plan.scenario_files import scenario
+from regroup.lab.plan.steps import DiskFails, TopicIsCreated
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.network.endpoint import Endpoint
 from regroup.lab.simulation.run import play
@@ -62,6 +64,18 @@ def test_a_run_in_a_file_is_recorded_also_across_a_crash_of_the_brokers(tmp_path
             return kept + [each async for each in store.read_observations()]
 
     assert asyncio.run(read()) == blocks(recorded(plan))
+
+
+def test_a_run_in_a_file_may_end_before_its_failed_store_is_opened_again(tmp_path: Path) -> None:
+    steps = (
+        PlannedStep(StepTrigger(delay_ms=10), TopicIsCreated("early", 1)),
+        PlannedStep(StepTrigger(delay_ms=990), DiskFails()),
+        PlannedStep(StepTrigger(delay_ms=999), TopicIsCreated("late", 1)),
+    )
+    plan = SimulationPlan(steps=steps, faults_end_ms=1_000)
+    outcome = play(plan, open_store=lambda: open_inline_store(tmp_path / "run.db"), record=True)
+    assert not outcome.failed
+    assert [each.type for each in outcome.records].count("topic-created") == 2
 
 
 def test_a_run_that_is_not_recorded_stores_no_exchange() -> None:
