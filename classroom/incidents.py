@@ -27,6 +27,7 @@ MEMBER_APIS: Final = frozenset(
         "ConsumerGroupHeartbeat",
         "LeaveGroup",
         "OffsetCommit",
+        "AddOffsetsToTxn",
         "TxnOffsetCommit",
         "OffsetFetch",
     }
