@@ -13,7 +13,7 @@ import msgspec
 from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted
-from regroup.lab.plan.scenario_files import scenario, scenario_names
+from regroup.lab.plan.scenario_files import scenario_names, scenario_title
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.planted_bugs.registry import BUGS, bug_named
 from regroup.lab.search.bug_detection import BugDetection, detect_bug, plan_size
@@ -93,7 +93,7 @@ def show_list(args: Namespace) -> int:
     width = max(NAME_WIDTH, *map(len, scenario_names()))
     print("Scenarios, for `regroup chaos run --scenario NAME`:")
     for name in scenario_names():
-        print(f"  {name:<{width}}  {scenario(name).title}")
+        print(f"  {name:<{width}}  {scenario_title(name)}")
     print("\nBugs, for `regroup chaos run --bug NAME` and `regroup chaos hunt --bug NAME`:")
     for bug in BUGS.values():
         print(f"  {bug.name:<{width}}  {bug.sentence}")

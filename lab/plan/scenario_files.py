@@ -11,10 +11,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
+import yaml
+
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
+from regroup.notation.yaml_keys import UniqueKeyLoader
 
-__all__ = ["scenario_names", "scenario_text", "scenario", "find_plan"]
+__all__ = ["scenario_names", "scenario_text", "scenario_title", "scenario", "find_plan"]
 
 _SUFFIX: Final = ".yaml"
 
@@ -32,6 +35,15 @@ def scenario_text(name: str) -> str:
         hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(scenario_names())}"
         raise ValueError(f"unknown scenario: {name!r}; {hint}")
     return (_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def scenario_title(name: str) -> str:
+    """The title of a scenario, also of one that cannot be played here, as a pattern needs RE2.
+
+    Raises ValueError for an unknown name.
+    """
+    title: str = yaml.load(scenario_text(name), UniqueKeyLoader)["scenario"]
+    return title
 
 
 def scenario(name: str) -> SimulationPlan:

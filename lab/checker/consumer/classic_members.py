@@ -136,8 +136,10 @@ def subscription_version(member: StoredMember) -> int | None:
 def a_leaving_member_gets_the_error_of_the_rules(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """LeaveGroup removes each member of a group of the consumer protocol that it names by its member id, or by its
-    instance id alone, and refuses the others."""
+    """LeaveGroup removes the members of a group of the consumer protocol that it names, and refuses to remove others.
+
+    It names one by its member id, or by its instance id alone.
+    """
     command, response, group = exchange.command, exchange.response, groups.group(exchange.group_id).stored
     if not isinstance(command, c.LeaveGroup) or not group.is_consumer or waits_for_log(exchange):
         return None

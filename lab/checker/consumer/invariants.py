@@ -215,7 +215,7 @@ def a_heartbeat_gets_the_error_of_the_rules(
 def a_commit_gets_the_error_of_the_rules(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """A commit is accepted as the rules of member epochs and partitions require, and by nothing else.
+    """A commit is accepted if the rules of member epochs and partitions allow it, and only then.
 
     Offsets are fetched under the same rules, with the present epoch alone.
     """

@@ -22,9 +22,9 @@ from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupRequest
 from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest
 
 FAULTS_ARE_REPORTED: Final = (
-    "A member with a fault that lasts from its start reports that the fault begins before it sends anything."
+    "A member with a fault that lasts from its start reports the fault, and only then sends its first request."
 )
-SYNCS_LATE: Final = "A member with the fault slow-sync sends SyncGroup so much later than it got its generation."
+SYNCS_LATE: Final = "A member with the fault slow-sync:T sends SyncGroup the time T after its JoinGroup response."
 LEAVES_POLL_FOR_AN_ASSIGNMENT: Final = (
     "A member of the consumer protocol with the fault slow-join is outside poll() after an assignment alone."
 )

@@ -46,7 +46,7 @@ def deleted_offsets_are_gone(state: CheckerState, exchange: ObservedExchange) ->
 
 
 def offsets_change_with_a_reason(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """Committed offsets change by commits, ended transactions, deletions and the log, and by nothing else.
+    """Committed offsets change only by commits, ended transactions, deletions and the log.
 
     A commit changes the partitions that it names, and no others.
     """

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from regroup.lab.plan.yaml_format import InvalidScenario
 from regroup.lab.planted_bugs.registry import BUGS
 from tests.cli.chaos.conftest import SOUND, STORY
 from tests.cli.conftest import RunCommand
@@ -149,6 +150,20 @@ def test_a_saved_plan_runs_as_the_seed_it_was_drawn_from(tmp_path: Path, chaos: 
     _, drawn, _ = chaos("run", "--seed", 8, "--until", "20s", "--save", saved)
     _, read, _ = chaos("run", "--scenario", saved)
     assert read.replace(str(saved), "") == drawn
+
+
+def test_the_list_has_scenarios_too_that_cannot_be_played_here(
+    chaos: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scenario with a pattern needs RE2, which is an extra."""
+
+    def cannot(text: str) -> None:
+        raise InvalidScenario("a pattern needs RE2: pip install google-re2")
+
+    monkeypatch.setattr("regroup.lab.plan.scenario_files.read_plan", cannot)
+    code, out, err = chaos("list")
+    assert (code, err) == (0, "")
+    assert "Topics appear and grow, and the members of a pattern get their partitions" in out
 
 
 def test_the_list_names_every_scenario_and_every_bug(chaos: RunCommand) -> None:

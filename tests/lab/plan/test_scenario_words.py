@@ -31,3 +31,4 @@ def test_options_have_the_defaults_that_the_plan_has() -> None:
 def test_each_invariant_is_listed_once() -> None:
     sentences = [sentence for rows in invariant_reference().values() for sentence, _ in rows]
     assert len(sentences) == len(set(sentences)) > 35
+    assert [each for each in sentences if not each.endswith(".")] == []

@@ -19,7 +19,9 @@ from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 from regroup.protocol.messages.records import ProduceRequest
 from regroup.protocol.record_batch import read_records, split_batches
 
-PRODUCED_ONCE: Final = "A producer writes its records in order, each once, and their keys in turn."
+PRODUCED_ONCE: Final = (
+    "A producer writes its records in order, each once, and takes its keys in turn, from the first to the last."
+)
 KEY_DECIDES: Final = "Records of one key go to the partition of its murmur2 hash, unless the partitioner ignores keys."
 TURN_DECIDES: Final = (
     "Records whose partition no key decides go to the partitions in turn with a round-robin partitioner."
