@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.sound_members import is_well_behaved
 from regroup.lab.plan.yaml_options import write_options
-from regroup.lab.simulation.members import is_well_behaved
 
 __all__ = ["describe_plan"]
 

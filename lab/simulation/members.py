@@ -11,7 +11,8 @@ from uuid import UUID
 from regroup.lab.checker.checker import Checker
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.rare_steps import ErrorIsUnknown, ProtocolIsChanged
+from regroup.lab.plan.rare_steps import ErrorIsUnknown
+from regroup.lab.plan.sound_members import has_sound_assignor, is_impersonated, is_well_behaved
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, READ_COMMITTED, compiled_by_client, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.clients.lab_client import LabClient
@@ -48,7 +49,6 @@ OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None
 OnRecord: TypeAlias = Callable[[TopicPartition, int], None]
 LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
 PRODUCER_HOST: Final = "the producer"
-_UNSOUND_ASSIGNORS: Final = frozenset({MemberFaultKind.ASSIGNOR_DOUBLES, MemberFaultKind.ASSIGNOR_FORGETS})
 
 
 class SimulatedMembers:
@@ -395,22 +395,3 @@ class ObservedLedger(RecordLedger):
 
 def _now_ms() -> int:
     return START_MS + round(asyncio.get_running_loop().time() * 1000)
-
-
-def has_sound_assignor(planned: MemberPlan) -> bool:
-    """Whether the member's assignor, when it leads, assigns each partition to exactly one member."""
-    return not any(parse_fault(text).kind in _UNSOUND_ASSIGNORS for text in planned.faults)
-
-
-def is_impersonated(plan: SimulationPlan, name: str) -> bool:
-    """Whether another client uses the member's id, and may give up the member's partitions without its knowledge."""
-    return any(isinstance(each.step, ProtocolIsChanged) and each.step.member == name for each in plan.steps)
-
-
-def is_well_behaved(planned: MemberPlan) -> bool:
-    """Whether the invariants of members must hold of this member.
-
-    They need not if a fault makes its assignor unsound or the member a zombie.
-    """
-    has_zombie_fault = any(parse_fault(text).kind is MemberFaultKind.ZOMBIE for text in planned.faults)
-    return has_sound_assignor(planned) and not has_zombie_fault

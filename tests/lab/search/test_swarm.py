@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.sound_members import is_well_behaved
 from regroup.lab.plan.step_sentences import members_named
 from regroup.lab.plan.steps import BecomesZombie, TopicIsCreated
 from regroup.lab.plan.triggers import StepTrigger, milestone_members
@@ -22,7 +23,6 @@ from regroup.lab.plan.yaml_format import read_plan, write_plan
 from regroup.lab.search.plan_text import describe_plan
 from regroup.lab.search.swarm import FAULT_KINDS, draw_plan, drawn_faults
 from regroup.lab.search.swarm_protocols import MIGRATION_POLICY, SLOW_REVOKER_FAULTS, has_consumer_protocol
-from regroup.lab.simulation.members import is_well_behaved
 from regroup.lab.simulation.run import play
 
 SEEDS = st.integers(0, 2**64 - 1)

@@ -3,9 +3,9 @@
 from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import ProtocolIsChanged
+from regroup.lab.plan.sound_members import is_impersonated
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
-from regroup.lab.simulation.members import is_impersonated
 from regroup.protocol.messages.group import HeartbeatResponse
 from tests.lab.simulation.test_other_clients import outcome, reasons
 
