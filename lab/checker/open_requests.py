@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.decision import ResponseKey
 from regroup.coordinator.group import AwaitedResponse, Group
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
@@ -45,7 +46,9 @@ class OpenRequests:
         key = response_key(exchange)
         if key is not None:
             _supersede(held.get(key))
-        if may_have_released(exchange.before, exchange.after):
+        # A heartbeat that a classic group refuses since it cannot change its protocol releases SyncGroups all the same.
+        is_refused_upgrade = isinstance(exchange.command, ConsumerGroupHeartbeat)
+        if is_refused_upgrade or may_have_released(exchange.before, exchange.after):
             for key, request in list(held.items()):
                 if not is_held(exchange.after, key):
                     del held[key]

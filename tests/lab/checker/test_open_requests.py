@@ -4,7 +4,17 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, LogRecordKind, PendingAppend
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.group import (
+    AwaitedResponse,
+    Group,
+    GroupState,
+    LogRecordKind,
+    Member,
+    MemberProfile,
+    PendingAppend,
+)
+from regroup.coordinator.topics import NO_TOPICS
 from regroup.lab.checker.open_requests import OpenRequests
 from tests.lab.checker.made_exchanges import made_exchange
 
@@ -29,3 +39,21 @@ def test_a_request_that_only_reads_waits_for_the_store_alone(command: c.Command,
     requests.add(exchange)
     assert list(requests.overdue(3)) == []
     assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
+
+
+def test_a_heartbeat_that_a_classic_group_refuses_releases_a_sync_group() -> None:
+    """The response rests on that heartbeat, and not on what changes the group next."""
+    requests = OpenRequests()
+    profile = MemberProfile(session_timeout_ms=1, rebalance_timeout_ms=1, supported_protocols=())
+    waiting = Member(member_id="anna", profile=profile, awaiting=AwaitedResponse.SYNC)
+    held = replace(GROUP, state=GroupState.COMPLETING_REBALANCE, members={"anna": waiting})
+    refused = replace(held, members={"anna": replace(waiting, awaiting=None)}, event_number=3)
+    sync = made_exchange(c.SyncGroup(group_id="payments", at_ms=0, member_id="anna", generation_id=1), GROUP, held)
+    heartbeat = made_exchange(
+        ConsumerGroupHeartbeat(group_id="payments", at_ms=0, member_id="", member_epoch=0, topics=NO_TOPICS),
+        held,
+        refused,
+    )
+    requests.add(sync)
+    requests.on_group_change(heartbeat)
+    assert sync.decided_group is refused
