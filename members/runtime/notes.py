@@ -7,7 +7,7 @@ from regroup.members.faults import MemberFault
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.offsets import OffsetCommitResponse
+from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,10 @@ def refusal_in(response: Message) -> tuple[RequestRefused, int] | None:
 
 def error_code_of(response: Message) -> int:
     """The error code of a response to a consumer, 0 for none; of an OffsetCommit response the first error of its
-    partitions."""
+    partitions, of an OffsetFetch response that of its group."""
     if isinstance(response, OffsetCommitResponse):
         codes = (each.error_code for topic in response.topics for each in topic.partitions)
         return next(filter(None, codes), 0)
+    if isinstance(response, OffsetFetchResponse) and response.groups:
+        return response.groups[0].error_code
     return int(getattr(response, "error_code", 0))

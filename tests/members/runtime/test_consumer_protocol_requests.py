@@ -19,6 +19,8 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
 )
 
 
@@ -98,8 +100,12 @@ MOVED = OffsetCommitResponse(
     ]
 )
 
+NO_OFFSETS = OffsetFetchResponse(
+    groups=[OffsetFetchResponseGroup(group_id="g", topics=[], error_code=ErrorCode.NOT_COORDINATOR)]
+)
 
-@pytest.mark.parametrize("response", [None, MOVED], ids=["lost", "moved"])
+
+@pytest.mark.parametrize("response", [None, MOVED, NO_OFFSETS], ids=["lost", "moved", "moved, by an OffsetFetch"])
 def test_nothing_is_sent_to_a_coordinator_that_is_lost_before_it_is_found_again(response: Message | None) -> None:
     async def main() -> None:
         scripted = Scripted()
