@@ -7,7 +7,7 @@ from dataclasses import asdict
 from html import escape
 from itertools import product
 from statistics import median
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -15,11 +15,8 @@ from regroup.lab.plan.validation import CLASSIC
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun
 from regroup.pipeline.campaign.options import PROTOCOLS, parse_options
 from regroup.pipeline.campaign.scenarios import SCENARIOS
-from regroup.pipeline.report.paired_differences import MEASURES
+from regroup.pipeline.report.paired_differences import MEASURES, MIN_TRUSTED_PAIRS
 from regroup.pipeline.report.sections import cell_label, option_label
-
-MIN_TRUSTED_PAIRS: Final = 10
-"""With fewer pairs than these, a bootstrap interval says too little of how far other seeds may differ."""
 
 
 def ordered_cells(campaign: Campaign) -> list[str]:
@@ -128,7 +125,7 @@ def differences_html(rows: Sequence[Row]) -> str:
         "when rounded to one decimal."
     )
     if min(row.pairs for row in rows) < MIN_TRUSTED_PAIRS:
-        words += f" With fewer than {MIN_TRUSTED_PAIRS} pairs an interval is too narrow to prove a difference."
+        words += f" With fewer than {MIN_TRUSTED_PAIRS} pairs the intervals are too narrow, and prove no difference."
     parts = [f'<h2>Paired differences</h2><p class="soft">{escape(words)}</p>']
     for measure, name in MEASURES.items():
         lines = [

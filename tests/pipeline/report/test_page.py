@@ -214,7 +214,7 @@ def test_the_paired_differences_stand_below_the_result_with_their_intervals(tmp_
     )
     page = render_page("?", tmp_path, EMPTY | {"paired_differences": [row]}, is_campaign=True, campaign=CAMPAIGN)
     assert "-12.2 (-20.0 to +1,000.0)" in page
-    assert "With fewer than 10 pairs" in page
+    assert "With fewer than 15 pairs" in page
     assert ">20,832<" in page
     assert page.index("Paired differences") < page.index("<h2>Set-up")
 
