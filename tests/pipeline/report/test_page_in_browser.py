@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
+from regroup.pipeline.campaign.grid import Campaign
+from regroup.pipeline.campaign.options import PROTOCOLS
 from regroup.pipeline.report.page import render_page
 from regroup.pipeline.report.request_sections import MEMBER_SECTIONS, RECORDED_SECTIONS
 from regroup.pipeline.report.sections import SECTIONS
+from regroup.pipeline.report.summary import ordered_cells
 from tests.browser import opened_page
 
 pytestmark = pytest.mark.slow
@@ -39,3 +42,15 @@ def test_labels_are_complete_and_large_enough_and_the_page_itself_does_not_scrol
         assert page.evaluate(CUT) == []
         assert min(page.evaluate(HEIGHTS)) >= 12
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_wide_table_scrolls_by_itself_on_a_narrow_page(tmp_path: Path) -> None:
+    campaign = Campaign("?", "crashes", 3, {"protocol": [*PROTOCOLS], "restart_ms": [5_000]})
+    times = [
+        Row(cell=cell, p5=10_000.0, p25=1.0, p50=20_000.0, p75=1.0, p95=30_000.0, value_count=3)
+        for cell in ordered_cells(campaign)
+    ]
+    html = render_page("?", tmp_path, EMPTY | {"time_without_owner": times}, is_campaign=True, campaign=campaign)
+    with opened_page(viewport={"width": 400, "height": 800}) as page:
+        page.set_content(html)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
