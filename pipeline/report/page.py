@@ -12,10 +12,11 @@ from pyspark.sql import Row, SparkSession
 from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.campaign.runner import campaign_file, replay_command, stored_campaign
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
-from regroup.pipeline.report.request_sections import MEMBER_SECTIONS, RECORDED_SECTIONS
+from regroup.pipeline.report.limits import limits_html
+from regroup.pipeline.report.request_sections import MEMBER_SECTIONS, RECORDED_SECTIONS, WORDS_WITHOUT_RECORDINGS
 from regroup.pipeline.report.run_statistics import RunStatistics
 from regroup.pipeline.report.sections import SECTIONS, ReportRows, cell_label, render_sections
-from regroup.pipeline.report.summary import conclusion_html, differences_html, limits_html, ordered_cells, setup_html
+from regroup.pipeline.report.summary import conclusion_html, differences_html, ordered_cells, setup_html
 
 STYLESHEET: Final = Path(__file__).with_name("report.css")
 
@@ -33,7 +34,14 @@ def write_report(spark: SparkSession, folder: LocationLike) -> Location:
         rows[name] = written if name == "worst_runs" else sorted(written, key=natural_order)
     title = campaign.question if campaign else f"The runs in {folder}"
     page = place / "report.html"
-    html = render_page(title, place, rows, is_campaign=statistics.is_campaign, campaign=campaign)
+    html = render_page(
+        title,
+        place,
+        rows,
+        is_campaign=statistics.is_campaign,
+        campaign=campaign,
+        has_recordings=statistics.has_recordings,
+    )
     page.replace(html.encode())
     return page
 
@@ -46,32 +54,41 @@ def natural_order(row: Row) -> list[tuple[int, str]]:
 
 
 def render_page(
-    title: str, folder: LocationLike, rows: ReportRows, *, is_campaign: bool, campaign: Campaign | None = None
+    title: str,
+    folder: LocationLike,
+    rows: ReportRows,
+    *,
+    is_campaign: bool,
+    campaign: Campaign | None = None,
+    has_recordings: bool = False,
 ) -> str:
     """The whole page as HTML, which needs no other file.
 
-    With a campaign it begins with the conclusion, and ends with the limits.
+    With a campaign it begins with the conclusion, and ends with the limits. Stores have sections about their recorded
+    requests; if there are none (`has_recordings`), one sentence says so.
     """
     runs = sum(row.value_count for row in rows["time_without_owner"])
     head = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLESHEET.read_text(encoding='utf-8')}</style><h1>{escape(title)}</h1>"
-        f'<p class="soft">{runs:,} runs. A box spans the 25th to the 75th percentile, its whiskers the 5th to the '
-        "95th, and the stroke is the median, with its value at the end. The numbers are in the folder report, as "
-        "Parquet.</p>"
+        f'<p class="soft">{runs:,} {"run" if runs == 1 else "runs"}. A box spans the 25th to the 75th percentile, its '
+        "whiskers the 5th to the 95th, and the stroke is the median, with its value at the end. The numbers are in the "
+        "folder report, as Parquet.</p>"
     )
     cells = ordered_cells(campaign) if campaign else []
     result = ""
     if campaign:
         differences = differences_html(rows["paired_differences"])
         result = conclusion_html(campaign, rows["time_without_owner"]) + differences + setup_html(campaign)
-    chosen = (*SECTIONS, *MEMBER_SECTIONS, *(() if is_campaign else RECORDED_SECTIONS))
+    chosen = (*SECTIONS, *MEMBER_SECTIONS, *(RECORDED_SECTIONS if has_recordings and not is_campaign else ()))
     rendered = render_sections(rows, is_campaign=is_campaign, cells=cells, sections=chosen)
     sections = [section_html(*section) for section in rendered]
+    if not is_campaign and not has_recordings:
+        sections.append(section_html("Recorded requests", WORDS_WITHOUT_RECORDINGS, ""))
     failed = failed_runs_html(rows["failed_runs"], folder)
     worst = worst_runs_html(rows["worst_runs"], folder, is_campaign)
-    return "".join([head, failed, result, *sections, worst, limits_html() if campaign else ""])
+    return "".join([head, failed, result, *sections, worst, limits_html(campaign) if campaign else ""])
 
 
 def section_html(heading: str, words: str, inside: str) -> str:

@@ -24,6 +24,9 @@ MEASURES: Final[Mapping[str, str]] = {
 RESAMPLES: Final = 2_000
 CONFIDENCE: Final = 0.95
 MIN_PAIRS: Final = 2
+MIN_TRUSTED_PAIRS: Final = 15
+"""With fewer pairs the bootstrap's intervals are too narrow: those of five pairs hold all true means of eight skewed
+comparisons in 61 of 100 campaigns, those of two in none."""
 
 Measured = Mapping[tuple[str, int], Mapping[str, Any]]
 """The measures of each run, by the name of its cell and its seed."""

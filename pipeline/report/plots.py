@@ -9,14 +9,25 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 PLOT_WIDTH: Final = 920
-LETTER_WIDTH: Final = 6.7
-"""The width of a letter in pixels. It is estimated generously, since only the browser knows the width of a text."""
-MAX_LABEL_WIDTH: Final = 300
+LETTER_WIDTH: Final = 7.7
+"""The width of a letter in pixels, if it is not in `LETTER_WIDTHS`. Widths are those of DejaVu Sans, a wide font, since
+only the browser knows the width of a text."""
+LETTER_WIDTHS: Final[Mapping[str, float]] = {
+    **dict.fromkeys("ijlI", 3.6),
+    **dict.fromkeys(" .,:;'|!()[]/-frt", 5.0),
+    **dict.fromkeys("ABCDEFGHJKLNPRSTUVXYZ_&", 9.4),
+    **dict.fromkeys("OQ#+<=>^~", 10.2),
+    **dict.fromkeys("mwMW@%…", 12.0),
+}
+WIDE_CHARACTERS: Final = 0x2E80
+"""Characters from here on are those of East Asia, as wide as the font is high."""
+FONT_SIZE: Final = 12.0
+MAX_LABEL_WIDTH: Final = 350
 """Labels that are wider than this many pixels are placed above their bars."""
 BAR_HEIGHT: Final = 26
 LINE_HEIGHT: Final = 16
-MIN_VISIBLE_WIDTH: Final = 1.0
-"""A part of the bars that is narrower than this many pixels in every bar is left out of the legend."""
+MIN_VISIBLE_WIDTH: Final = 1.5
+"""A part of a bar is drawn with this many pixels at least, so that it can be seen."""
 
 
 class Percentiles(NamedTuple):
@@ -40,14 +51,31 @@ class BarLayout(NamedTuple):
     height: float
 
 
+def text_width(words: str) -> float:
+    """About how many pixels the words need, rather more than fewer."""
+    return sum(FONT_SIZE if ord(each) >= WIDE_CHARACTERS else LETTER_WIDTHS.get(each, LETTER_WIDTH) for each in words)
+
+
+def wrapped(words: str, width: float) -> list[str]:
+    """The words as lines, each of which needs at most `width` pixels; a word that is wider is cut."""
+    lines, most_letters = [""], int(width / max(LETTER_WIDTHS.values()))
+    for word in (part for each in words.split() for part in wrap(each, most_letters)):
+        longer = f"{lines[-1]} {word}".lstrip()
+        if text_width(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
 def bar_layout(ends: Mapping[str, float], values: Iterable[str]) -> BarLayout:
     """A layout for bars with these ends, with room for each bar's label beside or above it and its value after it."""
-    label_width = max((len(name) for name in ends), default=0) * LETTER_WIDTH + 16
+    label_width = max(map(text_width, ends), default=0.0) + 16
     left = label_width if label_width <= MAX_LABEL_WIDTH else 8.0
-    right = max((len(value) for value in values), default=0) * LETTER_WIDTH + 16
+    right = max(map(text_width, values), default=0.0) + 16
     lines, height = [], 0.0
     for name in ends:
-        words = [] if left == label_width else wrap(name, int((PLOT_WIDTH - left) / LETTER_WIDTH))
+        words = [] if left == label_width else wrapped(name, PLOT_WIDTH - left)
         middle = height + LINE_HEIGHT * len(words) + BAR_HEIGHT / 2
         above = [text(left, height + LINE_HEIGHT * number + 13, each) for number, each in enumerate(words)]
         label = "".join(above) or text(left - 10, middle + 4, name, anchor="end")
@@ -92,10 +120,13 @@ def bar_axis(layout: BarLayout, unit: str) -> str:
 
 
 def svg(height: float, inside: str, title: str) -> str:
-    """An SVG element of this height with the content `inside`, and with a title for screen readers."""
+    """An SVG element of this height with the content `inside`, and with a title for screen readers.
+
+    It is in a box of its own, in which a narrow page scrolls it.
+    """
     return (
-        f'<svg viewBox="0 0 {PLOT_WIDTH} {height + 36:.0f}" role="img" aria-label="{escape(title)}">'
-        f"<title>{escape(title)}</title>{inside}</svg>"
+        f'<div class="plot"><svg viewBox="0 0 {PLOT_WIDTH} {height + 36:.0f}" role="img" aria-label="{escape(title)}">'
+        f"<title>{escape(title)}</title>{inside}</svg></div>"
     )
 
 
@@ -123,25 +154,25 @@ def stacked_bars(
     """One bar for each row, made of its parts in the given order, and a legend."""
     totals = {name: sum(row.values()) for name, row in rows.items()}
     layout = bar_layout(totals, [f"{total:,.{decimals}f}" for total in totals.values()])
-    drawn = [bar_axis(layout, unit)]
+    drawn, seen = [bar_axis(layout, unit)], set()
     for name, label, middle in layout.lines:
         drawn.append(label)
         start = layout.left
         for part in parts:
             value = rows[name].get(part, 0.0)
-            width = value * layout.pixels
+            shown = f"{value:,.{decimals}f}"
+            if shown == f"{0:,.{decimals}f}":
+                continue
+            seen.add(part)
+            width = max(MIN_VISIBLE_WIDTH, value * layout.pixels)
             drawn.append(
                 f'<rect x="{start:.1f}" y="{middle - 8:.1f}" width="{width:.1f}" height="16" class="{css_class(part)}">'
-                f"<title>{escape(f'{name}: {part_label(part)} {value:,.{decimals}f} {unit}')}</title></rect>"
+                f"<title>{escape(f'{name}: {part_label(part)} {shown} {unit}')}</title></rect>"
             )
             start += width
-        end = layout.left + totals[name] * layout.pixels
-        drawn.append(text(end + 6, middle + 4, f"{totals[name]:,.{decimals}f}", css="soft"))
-    widest = {part: max((row.get(part, 0.0) for row in rows.values()), default=0.0) for part in parts}
+        drawn.append(text(start + 6, middle + 4, f"{totals[name]:,.{decimals}f}", css="soft"))
     legend = "".join(
-        f'<span><i class="{css_class(part)}"></i>{escape(part_label(part))}</span>'
-        for part in parts
-        if widest[part] * layout.pixels >= MIN_VISIBLE_WIDTH
+        f'<span><i class="{css_class(part)}"></i>{escape(part_label(part))}</span>' for part in parts if part in seen
     )
     return f'<p class="legend">{legend}</p>' + svg(layout.height, "".join(drawn), title)
 

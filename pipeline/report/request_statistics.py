@@ -19,16 +19,23 @@ STEPS: Final = ("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED")
 
 SHARES: Final = {1 / 3: "up to a third", 1 / 2: "up to half", 2 / 3: "up to two thirds", 0.9: "up to 90 %"}
 """The parts of a session timeout at whose ends heartbeats are counted, with their names."""
-NEARLY_ALL: Final = "more than 90 %"
+NEARLY_ALL: Final = "90 to 100 %"
+OVER_THE_TIMEOUT: Final = "more than 100 %, not removed"
 AFTER_THE_END: Final = "after the removal"
+UNKNOWN_SHARE: Final = "not known"
+"""The share of heartbeats for which no session timeout is known, or not since when it ran."""
 
 
-def last_joiners(generation_members: DataFrame, lifetimes: DataFrame, cells: DataFrame) -> DataFrame:
-    """Who was last to join how many generations, and the mean seconds by which others waited for it.
+def last_joiners(
+    generation_members: DataFrame, lifetimes: DataFrame, cells: DataFrame, *, merges_stores: bool
+) -> DataFrame:
+    """Who was last to join how many of its generations, and the mean seconds by which others waited for it.
 
     `alone_s` is the time since the last but one had joined, `with_others_s` the time before that, since the first one
     had. Generations of one member are left out, and the first generation of each group. A member is named by its
-    instance id, or else by its client id.
+    instance id, or else by its client id. `generations` counts those in which it was. With `merges_stores` the members
+    of one name in all stores of a cell are one row, whose `store` is null, as the runs of a campaign need it. Rows are
+    ordered by the time for which others waited, the longest first.
     """
     clients = lifetimes.groupBy("store", "group", "member_id").agg(F.max("client_id").alias("client_id"))
     name = F.coalesce("instance_id", "client_id", "member_id").alias("member")
@@ -41,42 +48,59 @@ def last_joiners(generation_members: DataFrame, lifetimes: DataFrame, cells: Dat
     times = F.sort_array(F.collect_list("joined_ms"))
     generations = (
         joined.groupBy("store", "group", "position")
-        .agg(times.alias("times"), F.max(F.struct("joined_ms", "member")).alias("last"))
+        .agg(
+            times.alias("times"),
+            F.max(F.struct("joined_ms", "member")).alias("last"),
+            F.collect_set("member").alias("members"),
+        )
         .withColumn("first", F.min("position").over(Window.partitionBy("store", "group")))
         .where("position > first AND size(times) > 1")
         .join(cells, "store")
-        .select(
-            "cell",
-            "last.member",
-            F.expr("(times[size(times) - 1] - times[size(times) - 2]) / 1000").alias("alone_s"),
-            F.expr("(times[size(times) - 2] - times[0]) / 1000").alias("with_others_s"),
-        )
     )
-    by_member = generations.groupBy("cell", "member").agg(
-        F.count("*").alias("times_last"),
-        F.avg("alone_s").alias("alone_s"),
-        F.avg("with_others_s").alias("with_others_s"),
+    by_member = generations.select(
+        "cell",
+        (F.lit(None).cast("string") if merges_stores else F.col("store")).alias("store"),
+        "group",
+        F.explode("members").alias("member"),
+        F.expr("CASE WHEN last.member = member THEN times[size(times) - 1] - times[size(times) - 2] END").alias(
+            "alone"
+        ),
+        F.expr("CASE WHEN last.member = member THEN times[size(times) - 2] - times[0] END").alias("with_others"),
     )
-    total = F.sum("times_last").over(Window.partitionBy("cell")).alias("generations")
-    return by_member.select("*", total).orderBy("cell", F.desc(F.expr("times_last * alone_s")), "member")
+    counted = by_member.groupBy("cell", "store", "group", "member").agg(
+        F.count("alone").alias("times_last"),
+        (F.avg("alone") / 1000).alias("alone_s"),
+        (F.avg("with_others") / 1000).alias("with_others_s"),
+        F.count("*").alias("generations"),
+    )
+    longest = F.desc(F.expr("alone_s + with_others_s"))
+    return counted.where("times_last > 0").orderBy("cell", longest, "store", "group", "member")
 
 
 def refused_requests(refused: DataFrame, cells: DataFrame) -> DataFrame:
-    """How many requests were refused, by API and error."""
+    """How many requests were refused, by API and error.
+
+    A request that names several groups has a row for each of them in the table, and counts once for each error.
+    """
+    request = ["store", "connection", "correlation_id", "at_ms", "api", "error"]
+    once = refused.groupBy(*request).agg(F.max("requests").alias("requests"))
     kind = F.when(F.col("error").isin(*FENCED), "fenced").when(F.col("error").isin(*STEPS), "step").otherwise("refused")
-    counted = refused.join(cells, "store").groupBy("cell", "api", "error", kind.alias("kind"))
+    counted = once.join(cells, "store").groupBy("cell", "api", "error", kind.alias("kind"))
     return counted.agg(F.sum("requests").alias("requests")).orderBy("cell", F.desc("requests"), "api", "error")
 
 
 def heartbeat_shares(heartbeats: DataFrame, cells: DataFrame) -> DataFrame:
-    """How many heartbeats came after which part of the session timeout was over, and how many after the removal."""
+    """How many heartbeats came after which part of the session timeout was over, and how many after the removal.
+
+    Those whose part is not known have the share `UNKNOWN_SHARE`.
+    """
     used = "since_last_seen_ms / session_timeout_ms"
-    in_time = " ".join(f"WHEN {used} <= {share} THEN '{name}'" for share, name in SHARES.items())
+    in_time = " ".join(f"WHEN {used} <= {share} THEN '{name}'" for share, name in {**SHARES, 1: NEARLY_ALL}.items())
     share = F.expr(
         f"CASE WHEN ended_by = 'removed' THEN '{AFTER_THE_END}' "
-        f"WHEN {used} IS NULL THEN NULL {in_time} ELSE '{NEARLY_ALL}' END"
+        f"WHEN {used} IS NULL THEN '{UNKNOWN_SHARE}' {in_time} ELSE '{OVER_THE_TIMEOUT}' END"
     ).alias("share")
-    counted = heartbeats.join(cells, "store").select("cell", "protocol", share, "requests").where("share IS NOT NULL")
+    counted = heartbeats.join(cells, "store").select("cell", "protocol", share, "requests")
     return counted.groupBy("cell", "protocol", "share").agg(F.sum("requests").alias("requests")).orderBy("cell")
 
 

@@ -33,6 +33,7 @@ class RunStatistics:
         self.is_campaign = (self._folder / "runs").is_folder()
         self.runs = read_runs(spark, self._folder) if self.is_campaign else self._stores()
         self._cells = self.runs.select("store", "cell")
+        self.has_recordings = bool((self._folder / "exchanges").files("blocks-*.parquet", below=True))
 
     def frames(self) -> dict[str, DataFrame]:
         """All statistics, by the names of their folders in DIR/report."""
@@ -152,9 +153,9 @@ class RunStatistics:
     def of_requests(self) -> dict[str, DataFrame]:
         """The statistics of members and their requests, which are those of `request_statistics`."""
         lags = lags_at(self._times(), self._table("lag"))
-        of_members = last_joiners(self._table("generation_members"), self._table("member_lifetimes"), self._cells)
+        members, lifetimes = self._table("generation_members"), self._table("member_lifetimes")
         return {
-            "last_joiners": of_members,
+            "last_joiners": last_joiners(members, lifetimes, self._cells, merges_stores=self.is_campaign),
             "refused_requests": refused_requests(self._table("refused_requests"), self._cells),
             "heartbeat_shares": heartbeat_shares(self._table("heartbeats"), self._cells),
             "lag_over_time": distribution(lags.groupBy("cell", "at_s"), "lag").orderBy("cell", "at_s"),

@@ -139,7 +139,8 @@ SECTIONS: Final = (
         "owner's last request to its removal. A static member that returns within its session timeout is not removed, "
         "so its absence is not included. Join, sync: a classic group rebalances. Assigning, reconciling: a group of "
         "the consumer protocol has to compute its target, and then the next owner has not got the partition. Away: it "
-        "is kept for a static member that has left and will return. Not owned yet: a partition before its first owner; "
+        "is kept for a static member that has left and will return. Unassigned: the group is not rebalancing, and its "
+        "assignment or target gives the partition to no member. Not owned yet: a partition before its first owner; "
         "the time above does not include it, nor the gaps while the group formed.",
         draw_gap_reasons,
         words_without_rows="As the coordinator's events show it, no partition was ever without an owner.",

@@ -1,12 +1,13 @@
-"""The texts of a campaign's report beside the plots: its set-up, its conclusion, and the limits of the numbers."""
+"""The texts of a campaign's report beside the plots: its set-up, its conclusion, and its paired differences."""
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from itertools import product
 from statistics import median
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -14,20 +15,8 @@ from regroup.lab.plan.validation import CLASSIC
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun
 from regroup.pipeline.campaign.options import PROTOCOLS, parse_options
 from regroup.pipeline.campaign.scenarios import SCENARIOS
-from regroup.pipeline.report.paired_differences import MEASURES
+from regroup.pipeline.report.paired_differences import MEASURES, MIN_TRUSTED_PAIRS
 from regroup.pipeline.report.sections import cell_label, option_label
-
-LIMITS: Final = (
-    "The runs are simulations: regroup's coordinator, and consumers that behave as Kafka's Java client does, on a "
-    "virtual clock and network. They show what follows from the protocol and the settings, not how fast a machine is.",
-    "A member whose process ends is killed and sends no LeaveGroup, except in a graceful rolling restart. A consumer "
-    "that is closed in order leaves the group at once, and costs much less: apply the numbers of dynamic members that "
-    "were killed to crashes, not to clean restarts.",
-    "The percentiles show how far the runs of a cell are spread over the seeds. They are no confidence interval, and "
-    "cells that overlap need not differ.",
-    "Not simulated here: brokers that fail, processing that delays poll(), pauses of several members at once, and "
-    "deployments that start new members before they stop old ones.",
-)
 
 
 def ordered_cells(campaign: Campaign) -> list[str]:
@@ -45,7 +34,7 @@ def ordered_cells(campaign: Campaign) -> list[str]:
 def setup_html(campaign: Campaign) -> str:
     """The set-up of a campaign as HTML: the scenario, the options of all runs, and those that the grid varies."""
     scenarios = campaign.grid.get("scenario", [campaign.scenario])
-    described = " ".join(f"<b>{escape(name)}</b>: {escape(_first_sentence(name))}" for name in scenarios)
+    described = " ".join(f"<b>{escape(name)}</b>: {_description_html(name)}" for name in scenarios)
     fixed = {name: value for name, value in campaign.fixed.items() if name != "scenario"}
     defaults = asdict(parse_options({}))
     decided = {name for each in protocols_of(campaign) for name in PROTOCOLS[each]}
@@ -72,9 +61,10 @@ def protocols_of(campaign: Campaign) -> list[str]:
     return found
 
 
-def _first_sentence(scenario: str) -> str:
+def _description_html(scenario: str) -> str:
+    """The scenario's description as HTML, with the names of options, which have backticks there, as code."""
     text = " ".join(inspect.cleandoc(SCENARIOS[scenario].__doc__ or "").split())
-    return text.partition(" Raises ")[0]
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text.partition(" Raises ")[0]))
 
 
 def _name(option: str) -> str:
@@ -92,12 +82,14 @@ def conclusion_html(campaign: Campaign, rows: Sequence[Row]) -> str:
         return ""
     least, most = min(medians, key=lambda cell: medians[cell]), max(medians, key=lambda cell: medians[cell])
     words = f"The median run had partitions without an owner for {medians[least]:,.0f} partition-seconds"
-    if medians[least] != medians[most]:
+    if f"{medians[least]:,.0f}" != f"{medians[most]:,.0f}":
         words = (
             f"Partitions were without an owner least with {cell_label(least)} ({medians[least]:,.0f} partition-seconds "
             f"in the median run), and most with {cell_label(most)} ({medians[most]:,.0f}). The median of all cells is "
             f"{median(medians.values()):,.0f}"
         )
+    elif len(medians) > 1:
+        words += ", in every cell: rounded to whole seconds there is no difference"
     return f"<h2>Result</h2><p>{escape(words)}.</p>{_side_by_side(campaign, rows)}"
 
 
@@ -129,14 +121,17 @@ def differences_html(rows: Sequence[Row]) -> str:
         "How much more a cell costs than the one with the first value of the first option, from run to run with the "
         "same seed: the mean difference, and in brackets its interval. All intervals of this page hold the true means "
         "together with 95 % (2,000 bootstrap samples of the seeds), so they are wider than each alone would be. With "
-        "as many pairs as are needed the interval begins to exclude 0."
+        "as many pairs as are needed the interval begins to exclude 0. “None”: the difference and its interval are 0.0 "
+        "when rounded to one decimal."
     )
+    if min(row.pairs for row in rows) < MIN_TRUSTED_PAIRS:
+        words += f" With fewer than {MIN_TRUSTED_PAIRS} pairs the intervals are too narrow, and prove no difference."
     parts = [f'<h2>Paired differences</h2><p class="soft">{escape(words)}</p>']
     for measure, name in MEASURES.items():
         lines = [
             f"<tr><td>{escape(cell_label(row.cell))}</td><td>{escape(cell_label(row.baseline))}</td>"
-            f'<td class="n">{row.mean_difference:+,.1f} ({row.low:+,.1f} to {row.high:+,.1f})</td>'
-            f'<td class="n">{row.pairs}</td><td class="n">{_count_or_dash(row.pairs_needed)}</td></tr>'
+            f'<td class="n">{_difference(row)}</td>'
+            f'<td class="n">{row.pairs}</td><td class="n">{_needed(row)}</td></tr>'
             for row in rows
             if row.measure == measure
         ]
@@ -150,14 +145,25 @@ def differences_html(rows: Sequence[Row]) -> str:
     return "".join(parts)
 
 
-def _count_or_dash(count: int | None) -> str:
-    return "–" if count is None else f"{count:,}"
+def _difference(row: Row) -> str:
+    """The mean difference with its interval; if all that would be shown of them is zeros, that none is seen."""
+    if not _is_seen(row):
+        return "none"
+    return f"{_signed(row.mean_difference)} ({_signed(row.low)} to {_signed(row.high)})"
+
+
+def _needed(row: Row) -> str:
+    return "–" if row.pairs_needed is None or not _is_seen(row) else f"{row.pairs_needed:,}"
+
+
+def _is_seen(row: Row) -> bool:
+    return any(_signed(value) != "0.0" for value in (row.mean_difference, row.low, row.high))
+
+
+def _signed(value: float) -> str:
+    """The value with one decimal and its sign; zero has none."""
+    return "0.0" if round(value, 1) == 0 else f"{value:+,.1f}"
 
 
 def _median_and_spread(row: Row | None) -> str:
     return "never Stable" if row is None else f"{row.p50:,.0f} ({row.p5:,.0f}–{row.p95:,.0f})"
-
-
-def limits_html() -> str:
-    """The limits as HTML: what the numbers of a campaign do not show."""
-    return f"<h2>Limits</h2><ul>{''.join(f'<li>{escape(each)}</li>' for each in LIMITS)}</ul>"

@@ -9,7 +9,6 @@ from pyspark.sql import Row
 from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.report.page import STYLESHEET, render_page
 from regroup.pipeline.report.plots import (
-    LETTER_WIDTH,
     PLOT_WIDTH,
     Percentiles,
     box_plot,
@@ -17,6 +16,7 @@ from regroup.pipeline.report.plots import (
     fan_chart,
     fan_scale,
     stacked_bars,
+    text_width,
 )
 from regroup.pipeline.report.request_sections import (
     HEARTBEAT_KINDS,
@@ -25,10 +25,10 @@ from regroup.pipeline.report.request_sections import (
     REQUEST_KINDS,
     WAITED_FOR,
 )
-from regroup.pipeline.report.request_statistics import NEARLY_ALL
+from regroup.pipeline.report.request_statistics import NEARLY_ALL, OVER_THE_TIMEOUT, UNKNOWN_SHARE
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
-from regroup.pipeline.report.summary import conclusion_html, ordered_cells, setup_html
+from regroup.pipeline.report.summary import conclusion_html, differences_html, ordered_cells, setup_html
 
 PERCENTILES = Percentiles(1, 2, 3, 4, 5)
 LONG = "cooperative-sticky, session timeout 6 s, members 3, restart 20 s, jitter 10 ms"
@@ -43,7 +43,7 @@ def texts(svg: str) -> list[tuple[float, str, str]]:
     ]
 
 
-@pytest.mark.parametrize("name", ["range", LONG, LONGEST])
+@pytest.mark.parametrize("name", ["range", LONG, LONGEST, LONGEST.upper(), "W" * 300])
 @pytest.mark.parametrize("value", [0.0, 3.0, 1_234_567.0])
 def test_every_label_and_number_fits_on_the_plot(name: str, value: float) -> None:
     percentiles = Percentiles(value, value, value, value, value)
@@ -52,7 +52,7 @@ def test_every_label_and_number_fits_on_the_plot(name: str, value: float) -> Non
         stacked_bars({name: {"join": value}}, GAP_REASONS, "seconds", "?"),
     ):
         for x, anchor, words in texts(drawing):
-            width = len(words) * LETTER_WIDTH
+            width = text_width(words)
             start = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
             assert start >= -width / 2 if anchor == "middle" else start >= 0, words
             assert start + width <= PLOT_WIDTH + (width / 2 if anchor == "middle" else 0), words
@@ -74,9 +74,10 @@ def test_a_part_has_the_same_colour_and_place_in_every_plot() -> None:
         ]
 
 
-def test_a_part_that_is_too_narrow_to_be_seen_is_not_in_the_legend() -> None:
-    page = stacked_bars({"a": {"session-expiry": 100_000.0, "sync": 0.1}}, GAP_REASONS, "s", "?")
-    assert re.findall(r'<i class="([\w-]+)">', page) == ["part-session-expiry"]
+def test_every_part_that_is_not_shown_as_zero_can_be_seen_and_is_in_the_legend() -> None:
+    page = stacked_bars({"a": {"session-expiry": 100_000.0, "join": 0.04, "sync": 0.1}}, GAP_REASONS, "s", "?")
+    assert re.findall(r'<i class="([\w-]+)">', page) == ["part-session-expiry", "part-sync"]
+    assert re.findall(r'width="([.\d]+)" height="16" class="([\w-]+)"', page)[1:] == [("1.5", "part-sync")]
 
 
 def test_every_part_has_a_colour_in_the_light_and_the_dark_scheme() -> None:
@@ -86,6 +87,13 @@ def test_every_part_has_a_colour_in_the_light_and_the_dark_scheme() -> None:
     for part in (*GAP_REASONS, *MOVEMENTS, *WAITED_FOR, *REQUEST_KINDS, *HEARTBEAT_KINDS):
         [colour] = re.findall(rf"\.{css_class(part)} {{ --tone: var\((--\w+)\) }}", style)
         assert colour in light
+
+
+@pytest.mark.parametrize("parts", [GAP_REASONS, MOVEMENTS, WAITED_FOR, REQUEST_KINDS, HEARTBEAT_KINDS])
+def test_no_two_parts_of_a_bar_have_one_colour(parts: tuple[str, ...]) -> None:
+    style = STYLESHEET.read_text(encoding="utf-8")
+    tones = [re.findall(rf"\.{css_class(part)} {{ --tone: ([^}}]+) }}", style)[0] for part in parts]
+    assert len({*tones}) == len(parts)
 
 
 def test_all_fan_charts_of_a_page_have_one_scale() -> None:
@@ -206,8 +214,28 @@ def test_the_paired_differences_stand_below_the_result_with_their_intervals(tmp_
     )
     page = render_page("?", tmp_path, EMPTY | {"paired_differences": [row]}, is_campaign=True, campaign=CAMPAIGN)
     assert "-12.2 (-20.0 to +1,000.0)" in page
+    assert "With fewer than 15 pairs" in page
     assert ">20,832<" in page
     assert page.index("Paired differences") < page.index("<h2>Set-up")
+
+
+def test_a_difference_that_would_be_shown_as_zero_is_none_and_needs_no_pairs() -> None:
+    row = {"cell": CELLS[1], "baseline": CELLS[0], "measure": "convergence_s", "pairs": 30}
+    nothing = Row(**row, mean_difference=-0.013, low=-0.02, high=-0.006, pairs_needed=2)
+    page = differences_html([nothing])
+    assert '<td class="n">none</td><td class="n">30</td><td class="n">–</td>' in page
+    assert "With fewer than" not in page
+    unclear = Row(**row, mean_difference=-0.04, low=-2.0, high=0.04, pairs_needed=9)
+    assert '<td class="n">0.0 (-2.0 to 0.0)</td><td class="n">30</td><td class="n">9</td>' in differences_html(
+        [unclear]
+    )
+
+
+def test_the_options_that_a_scenario_names_are_set_as_code() -> None:
+    page = setup_html(Campaign("?", "", 3, {"scenario": ["rolling-restart", "surge"]}))
+    assert "<code>graceful</code>" in page
+    assert "<code>overlap_ms</code>" in page
+    assert "`" not in page
 
 
 def test_the_set_up_names_no_option_that_the_protocols_decide() -> None:
@@ -219,16 +247,23 @@ def test_the_set_up_names_no_option_that_the_protocols_decide() -> None:
     assert "heartbeat interval of the protocol" in by_default
 
 
-def test_cells_with_equal_medians_are_not_ranked() -> None:
+@pytest.mark.parametrize("other", [47.0, 47.4])
+def test_cells_whose_medians_are_shown_as_equal_are_not_ranked(other: float) -> None:
     campaign = Campaign(question="Which is best?", grid={"static": [True, False]}, seeds=3)
-    conclusion = conclusion_html(campaign, [box(cell, 47.0) for cell in ("static=True", "static=False")])
-    assert "without an owner for 47 partition-seconds" in conclusion
+    conclusion = conclusion_html(campaign, [box("static=True", 47.0), box("static=False", other)])
+    assert "without an owner for 47 partition-seconds, in every cell" in conclusion
     assert "least with" not in conclusion
 
 
-def last_joiner(cell: str, member: str, times_last: int, alone_s: float) -> Row:
-    row = {"cell": cell, "member": member, "times_last": times_last, "alone_s": alone_s, "with_others_s": 0.5}
-    return Row(**row, generations=10)
+def last_joiner(
+    cell: str, member: str, times_last: int, alone_s: float, *, store: str | None = None, with_others_s: float = 0.5
+) -> Row:
+    row = {"cell": cell, "member": member, "times_last": times_last, "alone_s": alone_s, "with_others_s": with_others_s}
+    return Row(**row, store=store, group="payments", generations=10)
+
+
+def labels_of(section: str) -> list[str]:
+    return re.findall(r'class="">([^<]+), last \d+ of 10 times</text>', section)
 
 
 @pytest.mark.parametrize("is_campaign", [True, False])
@@ -236,13 +271,31 @@ def test_the_page_shows_who_joined_last_and_how_long_others_waited(tmp_path: Pat
     joiners = [last_joiner("", "anna", 3, 2.5), last_joiner("", "ben", 7, 4.0)]
     page = render_page("?", tmp_path, EMPTY | {"last_joiners": joiners}, is_campaign=is_campaign)
     assert "<h2>Who joined last</h2>" in page
-    labels = re.findall(r"all runs: \w+, last \d+ of 10 times</text>", page)
-    assert labels == ["all runs: ben, last 7 of 10 times</text>", "all runs: anna, last 3 of 10 times</text>"]
+    assert labels_of(page) == ["all runs: ben", "all runs: anna"]
     assert "ben, last 7 of 10 times: alone 4.0 seconds" in page
 
 
-def test_of_a_campaign_the_three_members_of_each_cell_are_shown_that_cost_most() -> None:
-    joiners = [last_joiner(f"restart_ms={each}", f"m{n}", n, 1.0) for each in (1, 2) for n in range(1, 6)]
+def test_the_members_with_the_longest_bars_come_first() -> None:
+    joiners = [
+        last_joiner("", "ben", 3, 1.6, with_others_s=0.0),
+        last_joiner("", "greta", 1, 1.8, with_others_s=14.0),
+        last_joiner("", "david", 2, 1.6, with_others_s=0.7),
+    ]
+    [section] = MEMBER_SECTIONS
+    assert [label.partition(": ")[2] for label in labels_of(section.draw(joiners, "?"))] == ["greta", "david", "ben"]
+
+
+def test_members_of_one_name_in_several_stores_have_a_bar_each() -> None:
+    stores = ("/runs/a.db", "/runs/b.db", "/others/b.db")
+    joiners = [last_joiner("all stores", "c1", 1, 9.0 - n, store=store) for n, store in enumerate(stores)]
+    [section] = MEMBER_SECTIONS
+    assert labels_of(section.draw(joiners, "?")) == [
+        f"{name}, group payments: c1" for name in ("a.db", "/runs/b.db", "/others/b.db")
+    ]
+
+
+def test_of_a_campaign_the_three_members_of_each_cell_are_shown_that_were_waited_for_longest() -> None:
+    joiners = [last_joiner(f"restart_ms={each}", f"m{n}", 1, float(n)) for each in (1, 2) for n in range(1, 6)]
     [section] = MEMBER_SECTIONS
     assert re.findall(r"(m\d), last \d of 10 times</text>", section.draw(joiners, "?")) == ["m5", "m4", "m3"] * 2
     assert "… and 4 more" in section.draw(joiners, "?")
@@ -253,17 +306,27 @@ def test_the_page_of_stores_shows_requests_and_lag_and_that_of_a_campaign_does_n
         "refused_requests": [
             Row(cell="all stores", api="Heartbeat", error="UNKNOWN_MEMBER_ID", kind="fenced", requests=3)
         ],
-        "heartbeat_shares": [Row(cell="all stores", protocol="classic", share=NEARLY_ALL, requests=1_200)],
+        "heartbeat_shares": [
+            Row(cell="all stores", protocol="classic", share=share, requests=requests)
+            for share, requests in ((NEARLY_ALL, 1_200), (OVER_THE_TIMEOUT, 9), (UNKNOWN_SHARE, 300))
+        ],
         "lag_over_time": [box("all stores", 5.0, at_s=float(second)) for second in (0, 10)],
     }
-    page = render_page("?", tmp_path, found, is_campaign=False)
+    page = render_page("?", tmp_path, found, is_campaign=False, has_recordings=True)
     assert "Heartbeat: UNKNOWN_MEMBER_ID: fenced 3 requests" in page
-    assert "classic: more than 90 %: just in time 1,200 heartbeats" in page
+    assert "classic: 90 to 100 %: just in time 1,200 heartbeats" in page
+    assert "classic: more than 100 %, not removed: over the timeout 9 heartbeats" in page
+    assert "300 of 1,509 heartbeats are in no bar" in page
     assert "Lag over time: all stores" in page
     of_campaign = render_page("?", tmp_path, found, is_campaign=True)
     assert not any(each in of_campaign for each in ("Refused requests", "Heartbeats and session", "Lag over time"))
 
 
-def test_a_report_of_stores_without_recorded_requests_says_so(tmp_path: Path) -> None:
+def test_a_report_of_stores_without_recorded_requests_says_how_to_record_them(tmp_path: Path) -> None:
     page = render_page("?", tmp_path, EMPTY, is_campaign=False)
-    assert "No store has recorded a heartbeat." in page
+    assert "No store has recorded its requests" in page
+    assert "--record" in page
+    assert "was refused" not in page
+    recorded = render_page("?", tmp_path, EMPTY, is_campaign=False, has_recordings=True)
+    assert "None of the recorded requests was refused." in recorded
+    assert "--record" not in recorded

@@ -8,6 +8,7 @@ import pytest
 from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.report.paired_differences import (
     MEASURES,
+    MIN_TRUSTED_PAIRS,
     critical_value,
     means_and_errors,
     measured,
@@ -71,14 +72,25 @@ def test_many_independent_comparisons_have_wider_intervals_and_copies_of_one_do_
     assert critical_value(np.repeat(rows[:1], 50, axis=0)) == pytest.approx(critical_value(rows[:1]))
 
 
-def test_simultaneous_intervals_hold_all_true_means_of_nineteen_campaigns_in_twenty() -> None:
+def held_campaigns(pairs: int) -> int:
+    """In how many of a hundred campaigns the intervals of eight comparisons hold all true means."""
     random = np.random.default_rng(2)
     held = 0
     for _ in range(100):
-        rows = random.exponential(1, (8, 40)) - random.exponential(1, (8, 40))
+        rows = random.exponential(1, (8, pairs)) - random.exponential(1, (8, pairs))
         means, errors, _ = means_and_errors(rows)
         held += bool(np.all(np.abs(means) <= errors * critical_value(rows, resamples=300)))
-    assert 88 <= held <= 100
+    return held
+
+
+def test_simultaneous_intervals_hold_all_true_means_of_nineteen_campaigns_in_twenty() -> None:
+    assert 88 <= held_campaigns(pairs=40) <= 100
+
+
+def test_with_fewer_pairs_than_are_trusted_the_intervals_are_too_narrow() -> None:
+    assert held_campaigns(MIN_TRUSTED_PAIRS) >= 85
+    assert held_campaigns(pairs=5) <= 70
+    assert held_campaigns(pairs=2) == 0
 
 
 def test_a_missing_run_takes_part_in_no_mean() -> None:

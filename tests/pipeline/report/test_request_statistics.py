@@ -9,6 +9,8 @@ from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
 from regroup.pipeline.report.request_statistics import (
     AFTER_THE_END,
     NEARLY_ALL,
+    OVER_THE_TIMEOUT,
+    UNKNOWN_SHARE,
     heartbeat_shares,
     lags_at,
     last_joiners,
@@ -48,19 +50,39 @@ def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: 
             *(joined(7, "m1", 1_000), joined(7, "m3", 3_000, instance_id="ben")),
             joined(8, "m1", 1_000),  # alone
             *(joined(9, "m1", 2_500), joined(9, "m2", 2_000)),
+            *({**joined(position, "m1", 0), "store": "b"} for position in (1, 2)),
+            *({**joined(position, "m5", 7_000), "store": "b"} for position in (1, 2)),
         ],
     )
-    lifetimes = table(
-        spark, "member_lifetimes", [{"member_id": each, "client_id": f"client of {each}"} for each in ("m1", "m2")]
+    clients = table(
+        spark,
+        "member_lifetimes",
+        [
+            *({"member_id": each, "client_id": f"client of {each}"} for each in ("m1", "m2")),
+            {"store": "b", "member_id": "m5", "client_id": "client of m1"},
+        ],
     )
-    found = [tuple(row) for row in last_joiners(members, lifetimes, cells(spark)).collect()]
-    assert found == [("cell", "ben", 2, 2.5, 0.5, 3), ("cell", "client of m1", 1, 0.5, 0.0, 3)]
+    of_stores = spark.createDataFrame([("a", "cell"), ("b", "cell")], "store string, cell string")
+    found = [tuple(row) for row in last_joiners(members, clients, of_stores, merges_stores=False).collect()]
+    assert found == [
+        ("cell", "b", "g", "client of m1", 1, 7.0, 0.0, 1),
+        ("cell", "a", "g", "ben", 2, 2.5, 0.5, 2),
+        ("cell", "a", "g", "client of m1", 1, 0.5, 0.0, 3),
+    ]
+    merged = [tuple(row) for row in last_joiners(members, clients, of_stores, merges_stores=True).collect()]
+    assert merged == [
+        ("cell", None, "g", "client of m1", 2, 3.75, 0.0, 4),
+        ("cell", None, "g", "ben", 2, 2.5, 0.5, 2),
+    ]
 
 
 def test_refused_requests_are_counted_by_api_and_error(spark: SparkSession) -> None:
     refused = [("Heartbeat", "UNKNOWN_MEMBER_ID", 1), ("Heartbeat", "UNKNOWN_MEMBER_ID", 4)]
     refused += [("Heartbeat", "REBALANCE_IN_PROGRESS", 2), ("Fetch", "NOT_LEADER_OR_FOLLOWER", 1)]
-    rows = [{"api": api, "error": error, "requests": requests} for api, error, requests in refused]
+    rows = [
+        {"api": api, "error": error, "requests": requests, "connection": "0-1@1", "correlation_id": number, "at_ms": 7}
+        for number, (api, error, requests) in enumerate(refused)
+    ]
     found = refused_requests(table(spark, "refused_requests", rows), cells(spark)).collect()
     assert [tuple(row)[1:] for row in found] == [
         ("Heartbeat", "UNKNOWN_MEMBER_ID", "fenced", 5),
@@ -69,18 +91,30 @@ def test_refused_requests_are_counted_by_api_and_error(spark: SparkSession) -> N
     ]
 
 
+def test_a_request_that_names_several_groups_counts_once_for_each_error(spark: SparkSession) -> None:
+    request = {"api": "OffsetFetch", "connection": "0-1@1", "correlation_id": 5, "at_ms": 7, "requests": 1}
+    errors = {"g": "UNKNOWN_MEMBER_ID", "h": "UNKNOWN_MEMBER_ID", "i": "GROUP_AUTHORIZATION_FAILED"}
+    rows = [{**request, "group": group, "error": error} for group, error in errors.items()]
+    rows.append({**rows[0], "correlation_id": 6})
+    found = refused_requests(table(spark, "refused_requests", rows), cells(spark)).collect()
+    assert {row.error: row.requests for row in found} == {"UNKNOWN_MEMBER_ID": 2, "GROUP_AUTHORIZATION_FAILED": 1}
+
+
 def test_heartbeats_are_counted_by_the_share_of_the_session_timeout(spark: SparkSession) -> None:
     row = {"protocol": "classic", "session_timeout_ms": 9_000, "requests": 1}
     seen = [{**row, "since_last_seen_ms": since_ms} for since_ms in (3_000, 3_001, 8_100, 8_101, 9_500, None)]
     seen.append({**row, "since_last_seen_ms": 1, "session_timeout_ms": None})
-    late = [{"protocol": "classic", "ended_by": "removed", "requests": 2}, {"ended_by": "left", "requests": 1}]
+    late = [{"ended_by": "removed", "requests": 2}, {"ended_by": "left", "requests": 1}]
+    late = [{"protocol": "classic", **each} for each in late]
     found = heartbeat_shares(table(spark, "heartbeats", [*seen, *late]), cells(spark)).collect()
     assert {row.share: row.requests for row in found} == {
         "up to a third": 1,
         "up to half": 1,
         "up to 90 %": 1,
-        NEARLY_ALL: 2,
+        NEARLY_ALL: 1,
+        OVER_THE_TIMEOUT: 1,
         AFTER_THE_END: 2,
+        UNKNOWN_SHARE: 3,
     }
 
 

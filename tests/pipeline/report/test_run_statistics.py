@@ -95,6 +95,14 @@ def test_gaps_before_the_first_owner_are_counted_apart(spark: SparkSession, fold
 
 
 @pytest.mark.slow
+def test_stores_have_recordings_if_an_ingest_has_copied_exchanges(spark: SparkSession, folder: Path) -> None:
+    (folder / "exchanges" / "store=long").mkdir(parents=True)
+    assert not RunStatistics(spark, folder).has_recordings
+    (folder / "exchanges" / "store=long" / "blocks-000000.parquet").touch()
+    assert RunStatistics(spark, folder).has_recordings
+
+
+@pytest.mark.slow
 def test_gaps_over_time_count_each_run_up_to_its_end(spark: SparkSession, folder: Path) -> None:
     counted = {row.at_s: row for row in RunStatistics(spark, folder).gaps_over_time().collect()}
     assert [counted[at].value_count for at in (10.0, 10.5, 20.0)] == [2, 1, 1]
