@@ -277,16 +277,20 @@ TABLES: Final[dict[str, GoldTable]] = {
         ),
     ),
     "lag": GoldTable(
-        "one commit for a partition, or one observed change of the end of its log, once both are known",
+        "one commit for a partition, or one observed change of its log, once both are known",
         parse_fields(
             """
             topic             text
             partition         int
             at_ms             long  epoch ms
+            position          long  of the commit's event; null for log-end, which comes before commits of the same ms
             changed           text  commit or log-end
             committed_offset  long  the group's committed offset from then on
-            log_end_offset    long  the offset that the log's next record would get, as the last response before said
-            lag               long  the difference: records, and markers of transactions, that the group has yet to read
+            log_end_offset    long  the offset that the log's next record would get, as the last response before said;
+                                    at least the committed offset
+            empty_before      long  no offset below has a record, since the process of the brokers began there; else 0
+            lag               long  from the greater of committed_offset and empty_before to log_end_offset: records,
+                                    and markers of transactions, that the group has yet to read
             """
         ),
     ),
@@ -304,8 +308,9 @@ TABLES: Final[dict[str, GoldTable]] = {
             instance_id     text  in the request; else null
             generation_id   int   in the request, or the member epoch; else null
             error           text  Kafka's name of the error code
-            error_message   text  what the response says beside the code; else null
-            parts           int   how many times the response has the code: once for each partition, member or group
+            error_message   text  what the response says beside the code, where it is first; else null
+            parts           int   how many times the response has the code for the group: once for each partition,
+                                  member or topic
             requests        long  1, or the number of equal heartbeats that got this response one after the other
             fault           text  what a fault rule did to the request; else null
             """
