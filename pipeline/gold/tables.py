@@ -286,11 +286,9 @@ TABLES: Final[dict[str, GoldTable]] = {
             position          long  of the commit's event; null for log-end, which comes before commits of the same ms
             changed           text  commit or log-end
             committed_offset  long  the group's committed offset from then on
-            log_end_offset    long  the offset that the log's next record would get, as the last response before said;
-                                    at least the committed offset
+            log_end_offset    long  where the log ends, as the last response before said; at least the committed offset
             empty_before      long  no offset below has a record, since the process of the brokers began there; else 0
-            lag               long  from the greater of committed_offset and empty_before to log_end_offset: records,
-                                    and markers of transactions, that the group has yet to read
+            lag               long  records, and markers of transactions, that the group has yet to read
             """
         ),
     ),
@@ -309,8 +307,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             generation_id   int   in the request, or the member epoch; else null
             error           text  Kafka's name of the error code
             error_message   text  what the response says beside the code, where it is first; else null
-            parts           int   how many times the response has the code for the group: once for each partition,
-                                  member or topic
+            parts           int   how many times the response has the code: for each partition, topic or member
             requests        long  1, or the number of equal heartbeats that got this response one after the other
             fault           text  what a fault rule did to the request; else null
             """
