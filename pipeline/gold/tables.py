@@ -82,8 +82,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             reason                text  the reason of the event
             cause                 text  the request or the deadline that led to the event, JSON
             is_initial            flag  the group was Empty, so the initial rebalance delay applies (KIP-134)
-            since_last_seen_ms    long  ms between a removed member's last request and its removal; null for other
-                                        triggers
+            since_last_seen_ms    long  ms between a removed member's last request and its removal; else null
             started_ms            long  epoch ms, the join phase started
             join_end_ms           long  epoch ms, the join phase ended; null if it did not
             sync_end_ms           long  epoch ms, the assignment was committed; null if it was not
@@ -140,8 +139,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             trigger_member_id     text  the member that joined, left, …; null if the trigger is about no member
             reason                text  the reason of the event
             cause                 text  the request or the deadline that led to the event, JSON
-            since_last_seen_ms    long  ms between a removed member's last request and its removal; null for other
-                                        triggers
+            since_last_seen_ms    long  ms between a removed member's last request and its removal; else null
             bumped_ms             long  epoch ms, the group epoch grew: the heartbeat or the removal that caused it
             target_ms             long  epoch ms, the target of this epoch was computed; null if it was not
             ended_ms              long  epoch ms, every member had reached the target, or it ended otherwise; null if it
