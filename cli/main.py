@@ -132,6 +132,14 @@ class CommandParser(argparse.ArgumentParser):
         name = "command" if isinstance(action, argparse._SubParsersAction) else "/".join(action.option_strings)
         raise argparse.ArgumentError(None, f"unknown {name or action.dest}: {value!r}; {hint}")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse unknown arguments here: argparse would leave them to the parser of all commands, whose help does not
+        have the arguments of a command."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_CANNOT_RUN, f"{self.prog}: {printable_lines(message)}\nTry `{self.prog} --help`.\n")
 

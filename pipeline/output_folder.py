@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
-from regroup.storage.errors import StoreError, StoreFailed
+from regroup.storage.errors import StoreDamaged, StoreError, StoreFailed
 from regroup.storage.sqlite.writer_lock import LockFile
 
 FORMAT_VERSION: Final = 2
@@ -131,9 +131,14 @@ def parquet_writer(target: Location, schema: pa.Schema) -> Iterator[pq.ParquetWr
 
 
 def parquet_metadata(file: Location) -> pq.FileMetaData:
-    """The metadata of a Parquet file, with its number of rows. Raises OSError, pa.ArrowInvalid."""
-    with file.opened() as opened:
-        return pq.read_metadata(opened)
+    """The metadata of a Parquet file of events or exchanges, with its number of rows. Raises OSError, StoreDamaged."""
+    try:
+        with file.opened() as opened:
+            return pq.read_metadata(opened)
+    except pa.ArrowInvalid as error:
+        raise StoreDamaged(
+            f"{file} is damaged, and is no Parquet file any more: regroup pipeline ingest STORES into a new folder."
+        ) from error
 
 
 def events_fingerprint(folder: LocationLike) -> str:

@@ -72,8 +72,12 @@ def require_events(folder: LocationLike) -> None:
     """Raise CannotRun if the folder has no events, ingested or simulated, and UnsupportedFolderVersion if it has
     another format."""
     check_format(folder)
-    if not any((location_of(folder) / name).is_folder() for name in ("bronze", "events")):
-        raise CannotRun(f"no events in {folder}: regroup pipeline ingest STORES {folder}")
+    place = location_of(folder)
+    if any((place / name).is_folder() for name in ("bronze", "events")):
+        return
+    if (place / "ingested").files("*.json"):
+        raise CannotRun(f"the ingested stores have no events, so {folder} has none that could become tables")
+    raise CannotRun(f"no events in {folder}: regroup pipeline ingest STORES {folder}")
 
 
 def require_tables(folder: LocationLike) -> TablesVersion:

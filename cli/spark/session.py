@@ -3,22 +3,22 @@ trace.
 """
 
 import logging
-import re
+import os
 import signal
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final, TypeAlias
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from regroup.cli.jobs import CannotRun
-from regroup.cli.terminal.output import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, print_error
-from regroup.cli.terminal.text import printable_lines
+from regroup.cli.spark.errors import file_message, spark_message
+from regroup.cli.terminal.output import EXIT_INTERRUPTED, WRITE_ERRNOS, print_error
 from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.spark.java import JavaNotFound
 from regroup.pipeline.spark.session import InvalidMaster, spark_session
@@ -40,12 +40,11 @@ def run_on_spark(args: Namespace, work: SparkWork, *, when_stopped: str) -> int:
     except (JavaNotFound, InvalidMaster) as error:
         raise CannotRun(str(error)) from error
     except OSError as error:
-        if error.filename is None:
-            raise  # a full disk under standard output, which `run_and_flush` reports
-        raise CannotRun(f"{error.filename} cannot be used: {error.strerror}.") from error
-    except (PySparkException, Py4JError) as error:
-        print_spark_error(args.command, str(error))
-        return EXIT_CANNOT_RUN
+        if is_of_the_output(error):
+            raise  # `run_and_flush` reports it
+        raise CannotRun(file_message(error, args.folder)) from error
+    except (PySparkException, Py4JError, pa.ArrowException) as error:
+        raise CannotRun(spark_message(str(error), args.folder)) from error
 
 
 def run_on_folder(
@@ -106,20 +105,9 @@ class _Interrupts:
             raise KeyboardInterrupt
 
 
-def print_spark_error(command: str, text: str) -> None:
-    """Print only the message of an error of regroup if the trace `text` contains one, otherwise the whole trace."""
-    message = _worker_message(text)
-    if message:
-        print_error(command, message)
-    else:
-        print(f"regroup {command}: {printable_lines(text.expandtabs(4))}", file=sys.stderr)
-
-
-def _worker_message(text: str) -> str:
-    """The message of an error that regroup raised in a Spark worker, taken from a Python and Java trace; empty if there
-    is none.
-
-    It may have several lines, up to an empty one or to Java's part of the trace.
-    """
-    found = re.search(r"^regroup\.\S+: (.*?)(?=\n\s*(?:\n|at )|\Z)", text, re.MULTILINE | re.DOTALL)
-    return " ".join(found.group(1).split()) if found else ""
+def is_of_the_output(error: OSError) -> bool:
+    """Whether the error may be one of standard output: a closed pipe or a full disk, and no file is named."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    # Arrow has a longer text for a file that it writes.
+    return error.filename is None and error.errno in WRITE_ERRNOS and error.strerror == os.strerror(error.errno)

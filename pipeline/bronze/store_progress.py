@@ -123,7 +123,7 @@ def exchanges_folder(folder: Location, address: str) -> Location:
 def store_paths(folder: LocationLike) -> dict[str, str]:
     """The path of each ingested store, by the name of its files in bronze."""
     files = (location_of(folder) / "ingested").files("*.json")
-    return {file.stem: msgspec.json.decode(file.read_bytes(), type=StoreManifest).path for file in files}
+    return {file.stem: decoded_manifest(file).path for file in files}
 
 
 def manifest_file(folder: Location, address: str) -> Location:
@@ -133,9 +133,17 @@ def manifest_file(folder: Location, address: str) -> Location:
 def read_manifest(folder: Location, address: str) -> StoreManifest | None:
     """The manifest of a store, or None if no ingest of it has completed."""
     try:
-        return msgspec.json.decode(manifest_file(folder, address).read_bytes(), type=StoreManifest)
+        return decoded_manifest(manifest_file(folder, address))
     except FileNotFoundError:
         return None
+
+
+def decoded_manifest(file: Location) -> StoreManifest:
+    """The manifest in this file. Raises FileNotFoundError, StoreDamaged."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=StoreManifest)
+    except msgspec.MsgspecError as error:
+        raise StoreDamaged(f"{file} is damaged: regroup pipeline ingest STORES into a new folder.") from error
 
 
 def manifest_of(store: StoreExtent, folder: Location) -> StoreManifest | None:

@@ -31,6 +31,7 @@ from regroup.pipeline.locations.location import Location, LocationLike, location
 from regroup.pipeline.output_folder import check_format, exclusive_writer, parquet_metadata, parquet_writer
 from regroup.pipeline.source.columns import EVENT_SCHEMA, EVENTS_DDL, STORE_EVENT_SCHEMA
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
+from regroup.storage.errors import StoreDamaged
 from regroup.storage.records import Record
 
 RUNS_PER_CHUNK: Final = 20
@@ -138,7 +139,7 @@ def simulated_ranges(folder: LocationLike) -> list[tuple[int, int]]:
         first = int(file.stem.removeprefix("chunk-"))
         try:
             ranges.append((first, first + int(parquet_metadata(file).num_rows)))
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, StoreDamaged) as error:
             raise InvalidCampaign(
                 f"{file} is damaged. Remove it, and start the campaign again: its runs are simulated again."
             ) from error

@@ -10,7 +10,7 @@ from regroup.pipeline.gold.new_events import plan_of_folder, plan_of_given
 from regroup.pipeline.gold.recorded.recorded_tables import write_recorded_tables
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, write_empty_table
 from regroup.pipeline.gold.tables import TABLES
-from regroup.pipeline.gold.versions import TablesVersion, make_current, new_version
+from regroup.pipeline.gold.versions import TablesVersion, files_of_version, make_current, new_version
 from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.output_folder import events_fingerprint, prepare_folder
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
@@ -48,7 +48,7 @@ def build_tables(
                 write_empty_table(version, name)
         write_recorded_tables(spark, place, version, progress)
         plan.keep_state()
-        make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES))
+        make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES, files_of_version(version)))
     except BaseException:
         version.remove_folder()
         raise

@@ -22,7 +22,7 @@ from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.fold_state import STATE_FOLDER, STATES_DDL, state_format
 from regroup.pipeline.gold.folding import FoldTarget, topic_events
 from regroup.pipeline.gold.table_files import EMPTY_FILE, TABLE_SCHEMAS
-from regroup.pipeline.gold.versions import TablesMissing, current_version, tables_folder, version_number
+from regroup.pipeline.gold.versions import TablesMissing, check_version, current_version, tables_folder, version_number
 from regroup.pipeline.locations.location import Location
 from regroup.pipeline.output_folder import parquet_writer
 from regroup.pipeline.source.columns import STORE_EVENT_SCHEMA
@@ -116,11 +116,15 @@ def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenB
 
 
 def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | None, FoldedSources | None]:
-    """The present version and what it was built from, if new events can be folded from its states; else None."""
+    """The present version and what it was built from, if new events can be folded from its states; else None.
+
+    A version with files that are damaged or missing is not continued.
+    """
     try:
         current = current_version(folder)
         if current is None:
             return None, None
+        check_version(folder, current)
         version = tables_folder(folder) / current.name
         folded = msgspec.json.decode((version / STATE_FOLDER / "sources.json").read_bytes(), type=FoldedSources)
     except (FileNotFoundError, TablesMissing, msgspec.MsgspecError):

@@ -82,8 +82,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             reason                text  the reason of the event
             cause                 text  the request or the deadline that led to the event, JSON
             is_initial            flag  the group was Empty, so the initial rebalance delay applies (KIP-134)
-            since_last_seen_ms    long  ms between a removed member's last request and its removal; null for other
-                                        triggers
+            since_last_seen_ms    long  ms between a removed member's last request and its removal; else null
             started_ms            long  epoch ms, the join phase started
             join_end_ms           long  epoch ms, the join phase ended; null if it did not
             sync_end_ms           long  epoch ms, the assignment was committed; null if it was not
@@ -140,8 +139,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             trigger_member_id     text  the member that joined, left, …; null if the trigger is about no member
             reason                text  the reason of the event
             cause                 text  the request or the deadline that led to the event, JSON
-            since_last_seen_ms    long  ms between a removed member's last request and its removal; null for other
-                                        triggers
+            since_last_seen_ms    long  ms between a removed member's last request and its removal; else null
             bumped_ms             long  epoch ms, the group epoch grew: the heartbeat or the removal that caused it
             target_ms             long  epoch ms, the target of this epoch was computed; null if it was not
             ended_ms              long  epoch ms, every member had reached the target, or it ended otherwise; null if it
@@ -277,16 +275,18 @@ TABLES: Final[dict[str, GoldTable]] = {
         ),
     ),
     "lag": GoldTable(
-        "one commit for a partition, or one observed change of the end of its log, once both are known",
+        "one commit for a partition, or one observed change of its log, once both are known",
         parse_fields(
             """
             topic             text
             partition         int
             at_ms             long  epoch ms
+            position          long  of the commit's event; null for log-end, which comes before commits of the same ms
             changed           text  commit or log-end
             committed_offset  long  the group's committed offset from then on
-            log_end_offset    long  the offset that the log's next record would get, as the last response before said
-            lag               long  the difference: records, and markers of transactions, that the group has yet to read
+            log_end_offset    long  where the log ends, as the last response before said; at least the committed offset
+            empty_before      long  no offset below has a record, since the process of the brokers began there; else 0
+            lag               long  records, and markers of transactions, that the group has yet to read
             """
         ),
     ),
@@ -304,8 +304,8 @@ TABLES: Final[dict[str, GoldTable]] = {
             instance_id     text  in the request; else null
             generation_id   int   in the request, or the member epoch; else null
             error           text  Kafka's name of the error code
-            error_message   text  what the response says beside the code; else null
-            parts           int   how many times the response has the code: once for each partition, member or group
+            error_message   text  what the response says beside the code, where it is first; else null
+            parts           int   how many times the response has the code: for each partition, topic or member
             requests        long  1, or the number of equal heartbeats that got this response one after the other
             fault           text  what a fault rule did to the request; else null
             """

@@ -13,18 +13,23 @@ from uuid import uuid4
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.output_folder import check_format, events_fingerprint
 from regroup.storage.errors import StoreError
 
-__all__ = ["TablesMissing", "TablesVersion", "current_version", "read_table"]
+__all__ = ["TablesDamaged", "TablesMissing", "TablesVersion", "current_version", "read_table"]
 
 VERSION_PREFIX: Final = "version-"
 
 
 class TablesMissing(StoreError):
     """Raised if no tables were built in a folder, or if the requested table is not among them."""
+
+
+class TablesDamaged(TablesMissing):
+    """Raised if files of the tables are missing, or are not those that the build has written."""
 
 
 class TablesVersion(msgspec.Struct, frozen=True):
@@ -35,6 +40,9 @@ class TablesVersion(msgspec.Struct, frozen=True):
     events: str
     """`events_fingerprint` of the events from which the version was built."""
     tables: tuple[str, ...]
+    files: dict[str, dict[str, int]] = {}
+    """The files of each table and of the states, with their sizes in bytes, by the name of the folder below that of the
+    version. Empty in versions of releases that did not note them."""
 
     @property
     def number(self) -> int:
@@ -42,7 +50,8 @@ class TablesVersion(msgspec.Struct, frozen=True):
 
 
 def read_table(spark: SparkSession, folder: LocationLike, name: str, version: TablesVersion | None = None) -> DataFrame:
-    """A table of the current version, or of the given one. Raises TablesMissing, UnsupportedFolderVersion.
+    """A table of the current version, or of the given one. Raises TablesMissing, TablesDamaged,
+    UnsupportedFolderVersion.
 
     Read the current version once and pass it for several tables that have to be of one build.
     """
@@ -53,7 +62,54 @@ def read_table(spark: SparkSession, folder: LocationLike, name: str, version: Ta
         raise TablesMissing(f"no tables in {folder}: regroup pipeline tables {folder}")
     if name not in chosen.tables:
         raise TablesMissing(f"unknown table {name!r}; tables in {folder}: {', '.join(sorted(chosen.tables))}")
-    return spark.read.parquet((tables_folder(place) / chosen.name / name).for_spark)
+    check_table(place, chosen, name)
+    table = spark.read.parquet((tables_folder(place) / chosen.name / name).for_spark)
+    if lacking := [each for each in TABLE_SCHEMAS[name].names if each not in table.columns]:
+        raise TablesDamaged(
+            f"the table {name} in {folder} lacks {', '.join(lacking)}: regroup pipeline tables {folder} --full"
+        )
+    return table
+
+
+def check_table(folder: LocationLike, version: TablesVersion, name: str) -> None:
+    """Raise TablesDamaged if the files of a table, or of the states, are not those that the build has written.
+
+    Their names and sizes are compared. Spark would leave out a file of zero bytes, and read one that was added.
+    """
+    place = tables_folder(folder) / version.name / name
+    found, written = part_files(place), version.files.get(name)
+    if found == written or (written is None and found):
+        return
+    if not found:
+        raise TablesDamaged(f"{place} is missing: regroup pipeline tables {folder}")
+    again = f"regroup pipeline tables {folder} --full"
+    for file in sorted({**(written or {}), **found}):
+        size, was = found.get(file), (written or {}).get(file)
+        if size is None:
+            raise TablesDamaged(f"{place / file} is missing: {again}")
+        if was is None:
+            raise TablesDamaged(f"{place / file} is not of the build that wrote the table: {again}")
+        if size != was:
+            raise TablesDamaged(f"{place / file} is damaged, with {size:,} of its {was:,} bytes: {again}")
+
+
+def check_version(folder: LocationLike, version: TablesVersion) -> None:
+    """Raise TablesDamaged if the version's folder is missing, or any of its files, or if one has another size."""
+    place = tables_folder(folder) / version.name
+    if not place.is_folder():
+        raise TablesDamaged(f"{place} is missing: regroup pipeline tables {folder}")
+    for name in version.files:
+        check_table(folder, version, name)
+
+
+def part_files(folder: Location) -> dict[str, int]:
+    """The names of the Parquet files in a folder that Spark reads, each with its size in bytes."""
+    return {file.name: size for file, size in folder.files("[!._]*.parquet").items()}
+
+
+def files_of_version(version: Location) -> dict[str, dict[str, int]]:
+    """What a new version has to note as its `files`."""
+    return {each.name: part_files(each) for each in version.folders()}
 
 
 def current_version(folder: LocationLike) -> TablesVersion | None:
@@ -85,11 +141,13 @@ def remove_old_versions(folder: LocationLike) -> list[str]:
     """Remove the versions that are older than the current one, and return their names.
 
     A newer version is kept, since a build may still be writing it. Tables of releases that had no versions are removed,
-    too.
+    too. Raises TablesDamaged, and removes nothing, if the current version is not whole: an older one may be the last
+    that can be read.
     """
     current = current_version(folder)
     if current is None:
         return []
+    check_version(folder, current)
     old = [each for each in tables_folder(folder).folders() if version_number(each.name) < current.number]
     for each in old:
         each.remove_folder()

@@ -106,7 +106,7 @@ def heartbeat_shares(heartbeats: DataFrame, cells: DataFrame) -> DataFrame:
 
 def lag_periods(lag: DataFrame) -> DataFrame:
     """The lag of each partition from each of its changes to the next one: `from_ms`, and `until_ms` or null."""
-    in_order = Window.partitionBy("store", "group", "topic", "partition").orderBy("at_ms")
+    in_order = Window.partitionBy("store", "group", "topic", "partition").orderBy("at_ms", "position")
     periods = lag.select(
         "store", "lag", F.col("at_ms").alias("from_ms"), F.lead("at_ms").over(in_order).alias("until_ms")
     )

@@ -27,6 +27,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from regroup.coordinator.serialization import EVENT_TYPES
 from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA
 from regroup.pipeline.source.pushdown import SqlCondition, narrow_positions, one_of, to_condition
 from regroup.pipeline.source.store_reader import StoreReader
@@ -39,6 +40,7 @@ from regroup.pipeline.source.stores import (
     find_stores,
     inspect_stores,
 )
+from regroup.server.cluster.events import CLUSTER_EVENT_TYPES
 from regroup.storage.errors import PositionTrimmed, StoreDamaged
 
 __all__ = ["RegroupSource"]
@@ -46,6 +48,7 @@ __all__ = ["RegroupSource"]
 DEFAULT_ROWS_PER_SPLIT: Final = 250_000
 
 OPTION_NAMES: Final = ("group", "type", "after", "until", "on_error", "rows_per_split", "rows_per_batch", "pushdown")
+KNOWN_TYPES: Final = EVENT_TYPES.keys() | CLUSTER_EVENT_TYPES.keys()
 SPARK_OPTION_NAMES: Final = ("path", "paths")
 """Options in which Spark passes the argument of `load`."""
 
@@ -100,7 +103,7 @@ class SourceOptions:
         if "group" in options:
             self.conditions.append(one_of("group", [options["group"]]))
         if "type" in options:
-            self.conditions.append(one_of("type", (each.strip() for each in options["type"].split(","))))
+            self.conditions.append(one_of("type", parse_types(options["type"])))
 
     def stores(self) -> list[StoreExtent]:
         """Every store that can be read now. Stores that are skipped are named on standard error."""
@@ -135,6 +138,17 @@ def parse_patterns(options: Mapping[str, str]) -> str:
     if not patterns:
         raise InvalidOption("The format regroup needs a file or a pattern: .load('runs/*.db').")
     return ",".join(patterns)
+
+
+def parse_types(text: str) -> list[str]:
+    """The event types in a text with commas. Raises InvalidOption for one that no event has."""
+    types = [each.strip() for each in text.split(",")]
+    if unknown := [each for each in types if each not in KNOWN_TYPES]:
+        raise InvalidOption(
+            f"The option type of the format regroup names no event type with {', '.join(map(repr, unknown))}; "
+            f"there are {', '.join(sorted(KNOWN_TYPES))}."
+        )
+    return types
 
 
 def parse_whole_number(options: Mapping[str, str], name: str, default: int) -> int:

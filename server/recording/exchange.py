@@ -12,6 +12,7 @@ from regroup.protocol.exceptions import ProtocolError, Unsupported
 from regroup.protocol.frames import decode_request, decode_request_header, decode_response
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message, Structure
+from regroup.protocol.messages.cluster import Coordinator
 from regroup.protocol.messages.group import JoinGroupResponse
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.request_facts import RequestFacts
@@ -146,15 +147,18 @@ class RecordedExchange:
         """The first error code in the response by Kafka's name, `NONE` without an error; `no answer` if there is no
         response, `not kept` if the recorded response was cut."""
         if self.response is not None:
-            return ErrorCode.name_of(next(error_codes(self.response), ErrorCode.NONE))
+            first = next(error_entries(self.response), None)
+            return ErrorCode.name_of(first.code if first else ErrorCode.NONE)
         if self.row.response_bytes:
             return NOT_KEPT
         return NO_ANSWER if self.answered_at_ms is None else ErrorCode.NONE.name
 
     @property
     def error_message(self) -> str:
-        """What the response says about its error beside the code; empty for APIs whose responses have no such text."""
-        return getattr(self.response, "error_message", None) or ""
+        """What the response says about its first error beside the code, at its top or in the entry that has the code;
+        empty without an error, and for APIs whose responses have no such text."""
+        first = next(error_entries(self.response), None) if self.response is not None else None
+        return first.message if first else ""
 
     @cached_property
     def _facts(self) -> RequestFacts | None:
@@ -190,14 +194,28 @@ class RecordedExchange:
         return f"<{self}>"
 
 
-def error_codes(response: Structure) -> Iterator[int]:
-    """The error codes other than 0 in a response: its own first, then those of its members, topics and partitions."""
+class ErrorEntry(NamedTuple):
+    """An error code other than 0 in a response, and what stands beside it."""
+
+    code: int
+    message: str
+    """The text beside the code; empty if there is none."""
+    group: str | None
+    """The group id of the entry that has the code, or of the one around it; None if it has none."""
+
+
+def error_entries(response: Structure, group: str | None = None) -> Iterator[ErrorEntry]:
+    """The errors in a response: its own first, then those of its groups, members, topics and partitions.
+
+    An entry without a group id belongs to `group`.
+    """
+    group = getattr(response, "key" if isinstance(response, Coordinator) else "group_id", group)
     code = getattr(response, "error_code", getattr(response, "partition_error_code", ErrorCode.NONE))
     if code:
-        yield code
+        yield ErrorEntry(code, getattr(response, "error_message", None) or "", group)
     for name in response.__struct_fields__:
         entries = getattr(response, name)
         if isinstance(entries, list):
             for entry in entries:
                 if isinstance(entry, Structure):
-                    yield from error_codes(entry)
+                    yield from error_entries(entry, group)

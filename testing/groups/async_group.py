@@ -12,7 +12,7 @@ from regroup.coordinator.serialization import Cause
 from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
-from regroup.server.recording.exchange import RecordedExchange, error_codes
+from regroup.server.recording.exchange import RecordedExchange, error_entries
 from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore
@@ -177,7 +177,7 @@ class AsyncGroup:
         command = make_command(group_id=self.name, at_ms=cluster.state.now_ms(), **fields)
         coordinator.submit(
             command,
-            lambda response: codes.extend(error_codes(response)),
+            lambda response: codes.extend(each.code for each in error_entries(response)),
             cause=Cause(test=act, beyond_kafka=beyond_kafka),
         )
         await self._wait_until_durable()

@@ -86,3 +86,11 @@ def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(
         main(words)
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
+
+
+def test_an_unknown_argument_names_the_help_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["pipeline", "show", "out", "lag", "--columns", "foo"])
+    assert capsys.readouterr().err == (
+        "regroup pipeline show: unrecognized arguments: --columns foo\nTry `regroup pipeline show --help`.\n"
+    )

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from regroup.cli import jobs
 from regroup.cli.main import COMMANDS, main
-from regroup.cli.spark.session import print_spark_error
 from regroup.pipeline.bronze import ingest
 from regroup.pipeline.bronze.store_progress import store_name
 from regroup.pipeline.gold.versions import TablesVersion, make_current
@@ -32,15 +31,6 @@ scenario: crashes
 seeds: 2
 grid: {assignor: [range]}
 fixed: {members: 2, partitions: 3, crashes: 1, session_timeout_ms: 6000}
-"""
-
-TRACE = """An exception was thrown from the Python worker. Please see the stack trace below.
-Traceback (most recent call last):
-  File "worker.py", line 1, in main
-regroup.storage.errors.StoreDamaged: /runs/a.db is damaged (*** in database main ***
-Tree 13 page 13). Restore it from a copy.
-
-\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
 """
 
 
@@ -176,13 +166,24 @@ def test_clean_removes_older_versions_without_spark(tmp_path: Path, capsys: Prin
     assert capsys.readouterr().out == "removed version-000001-a\n1 older version removed\n"
 
 
-def test_the_message_of_our_own_error_is_printed_without_the_traces_around_it(capsys: Printed) -> None:
-    print_spark_error("pipeline", TRACE)
-    assert capsys.readouterr().err == (
-        "regroup pipeline: /runs/a.db is damaged (*** in database main *** Tree 13 page 13). Restore it from a copy.\n"
-    )
-    print_spark_error("pipeline", "KeyError: 'unexpected'\n\tat org.apache.spark.Task")
-    assert capsys.readouterr().err == "regroup pipeline: KeyError: 'unexpected'\n    at org.apache.spark.Task\n"
+def test_clean_removes_nothing_if_the_current_version_is_gone(tmp_path: Path, capsys: Printed) -> None:
+    prepare_folder(tmp_path)
+    old, current = (tmp_path / "tables" / name for name in ("version-000001-a", "version-000002-b"))
+    old.mkdir(parents=True)
+    make_current(tmp_path, TablesVersion(current.name, "", ("gaps",)))
+    assert regroup("pipeline", "clean", tmp_path) == 2
+    assert capsys.readouterr().err == f"regroup pipeline: {current} is missing: regroup pipeline tables {tmp_path}\n"
+    assert old.is_dir()
+
+
+def test_stores_that_were_ingested_without_events_are_said_to_have_none(
+    spark: SparkSession, tmp_path: Path, capsys: Printed
+) -> None:
+    write_store(tmp_path / "empty.db", ())
+    assert regroup("pipeline", "ingest", tmp_path / "empty.db", tmp_path / "out") == 0
+    assert capsys.readouterr().out == "1 store, 0 new events, 0 skipped\n"
+    assert regroup("pipeline", "tables", tmp_path / "out", "--master", "no such master") == 2
+    assert "the ingested stores have no events" in capsys.readouterr().err
 
 
 def test_without_the_packages_for_spark_the_error_says_what_to_install(

@@ -20,7 +20,7 @@ from regroup.protocol.messages.offsets import OffsetCommitRequest
 from regroup.protocol.messages.records import FetchRequest
 from regroup.protocol.topic_ids import topic_id_text
 from regroup.server.net.request_recorder import ExchangeRow
-from regroup.server.recording.exchange import RecordedExchange, error_codes
+from regroup.server.recording.exchange import ErrorEntry, RecordedExchange, error_entries
 from regroup.server.recording.log_ends import LOG_API_KEYS, TopicKey, fetch_error_codes, log_ends_in
 
 FACTS_SCHEMA: Final = pa.schema(
@@ -104,7 +104,14 @@ class LogEnds:
                 continue
             self._last[topic, partition] = offset
             name = {"topic": topic} if isinstance(topic, str) else {"topic_id": topic_id_text(topic)}
-            yield {"kind": "log-end", "at_ms": row.ended_at_ms, "partition": partition, "offset": offset, **name}
+            yield {
+                "kind": "log-end",
+                "at_ms": row.ended_at_ms,
+                "connection": row.connection,
+                "partition": partition,
+                "offset": offset,
+                **name,
+            }
 
 
 def facts_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,15 +158,20 @@ def facts_of(row: ExchangeRow, known: Sequence[tuple[int, int]]) -> Iterator[Fac
 
 
 def refusals_of(exchange: RecordedExchange) -> Iterator[Fact]:
-    """Yield a fact for each error code in the response, and for each group that the request names."""
-    row, response = exchange.row, exchange.response
-    codes = Counter(fetch_error_codes(row) if row.request[:2] == _FETCH else error_codes(response) if response else ())
-    if not codes:
+    """Yield a fact for each error code in the response, and for each group that the request names.
+
+    An entry of the response about a group counts for that group only. What is about no group in the request has no
+    group.
+    """
+    errors = errors_of(exchange)
+    if not errors:
         return
-    sender = sender_of(exchange)
-    groups: list[str | None] = [*sorted(exchange.groups)]
-    for group in groups or [None]:
-        for code, parts in codes.items():
+    row, sender, named = exchange.row, sender_of(exchange), sorted(exchange.groups)
+    of_none = [each for each in errors if each.group not in named and not (named and each.group is None)]
+    of_groups = [(group, [each for each in errors if each.group in (None, group)]) for group in named]
+    for group, of_group in (*of_groups, (None, of_none)):
+        messages = {each.code: each.message for each in reversed(of_group) if each.message}
+        for code, parts in Counter(each.code for each in of_group).items():
             yield {
                 **sender,
                 "kind": "refused",
@@ -170,10 +182,18 @@ def refusals_of(exchange: RecordedExchange) -> Iterator[Fact]:
                 "correlation_id": exchange.correlation_id,
                 "api": exchange.api,
                 "error": ErrorCode.name_of(code),
-                "error_message": exchange.error_message or None,
+                "error_message": messages.get(code),
                 "requests": row.count,
                 "parts": parts,
             }
+
+
+def errors_of(exchange: RecordedExchange) -> list[ErrorEntry]:
+    """The errors in the response. Those of a Fetch are read also if the recorded response was cut."""
+    row, response = exchange.row, exchange.response
+    if row.request[:2] == _FETCH:
+        return [ErrorEntry(code, "", None) for code in fetch_error_codes(row)]
+    return list(error_entries(response)) if response else []
 
 
 def heartbeats_of(exchange: RecordedExchange, known: Iterable[tuple[int, int]]) -> Iterator[Fact]:

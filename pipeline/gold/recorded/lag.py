@@ -14,59 +14,109 @@ NOTHING: Final = -1
 
 
 def lag_table(commits: DataFrame, events: DataFrame, facts: DataFrame) -> DataFrame:
-    """The rows of the table: one for each commit and each observed change of a log's end, where both are known.
+    """The rows of the table: one for each commit and each observed change of a log, where both are known.
 
-    `commits` is the table of that name; `events` and `facts` are those of the same stores.
+    `commits` is the table of that name; `events` and `facts` are those of the same stores. A commit bounds the end of
+    its log from below: after SIGKILL the last recorded responses are lost, and commits are not.
     """
     committed = commits.selectExpr(*quoted(GROUP_PARTITION), "at_ms", "position", "`offset` AS committed")
     partitions = commits.select(*GROUP_PARTITION).distinct()
-    ends = log_ends(events, facts).join(partitions, list(LOG))
+    logs = observed_logs(events, facts).join(partitions, list(LOG))
     changes = (
         committed.unionByName(deleted_offsets(events, partitions))
-        .selectExpr("*", "CAST(NULL AS LONG) AS end")
-        # At the same time a commit follows the end that was observed.
-        .unionByName(ends.selectExpr("*", "0L AS position", "CAST(NULL AS LONG) AS committed"))
+        .selectExpr("*", "CAST(NULL AS LONG) AS end", "CAST(NULL AS LONG) AS empty_before")
+        .unionByName(logs.selectExpr("*", "CAST(NULL AS LONG) AS position", "CAST(NULL AS LONG) AS committed"))
     )
+    # At the same time a commit follows what was observed, since Spark puts nulls first.
     in_order = Window.partitionBy(*GROUP_PARTITION).orderBy("at_ms", "position")
     until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known = changes.select(
         *GROUP_PARTITION,
         "at_ms",
+        "position",
         F.expr("CASE WHEN end IS NULL THEN 'commit' ELSE 'log-end' END").alias("changed"),
         F.last("committed", ignorenulls=True).over(until_now).alias("committed_offset"),
-        F.last("end", ignorenulls=True).over(until_now).alias("log_end_offset"),
+        F.last("end", ignorenulls=True).over(until_now).alias("end"),
+        F.last("empty_before", ignorenulls=True).over(until_now).alias("empty_before"),
     )
-    found = known.where(f"committed_offset <> {NOTHING} AND log_end_offset <> {NOTHING}")
-    return found.withColumn("lag", F.expr("log_end_offset - committed_offset"))
+    found = known.where(f"committed_offset <> {NOTHING} AND end <> {NOTHING}")
+    found = found.withColumn("log_end_offset", F.greatest("end", "committed_offset"))
+    return found.withColumn("lag", F.expr("log_end_offset - greatest(committed_offset, empty_before)"))
 
 
-def log_ends(events: DataFrame, facts: DataFrame) -> DataFrame:
-    """Each change of the end of a log, as responses say it: store, topic, partition, at_ms and end.
+def observed_logs(events: DataFrame, facts: DataFrame) -> DataFrame:
+    """Each change of a log, as responses say it: store, topic, partition, at_ms, end and empty_before.
 
-    An end never goes back: a response that says less than an earlier one came late. Once a topic is deleted, its logs
-    have no end until a response says one again.
+    No offset below `empty_before` has a record. Both never go back: a response that says less than an earlier one came
+    late. Once a topic is deleted, its logs have no end until a response says one again.
     """
     observed = observed_ends(events, facts)
-    deletions = topic_events(events, "topic-deleted").select("store", "topic", "at_ms")
+    starts = empty_starts(events, observed)
+    deletions = topic_events(events, "topic-deleted").selectExpr(
+        "store", "topic", "at_ms", "coordinator_epoch AS deleted_in"
+    )
     deleted = observed.select(*LOG).distinct().join(deletions, ["store", "topic"])
-    rows = observed.unionByName(deleted.withColumn("end", F.lit(NOTHING).cast("long")))
+    rows = observed.join(starts, [*LOG, "process"], "left").unionByName(
+        deleted.withColumn("end", F.lit(NOTHING).cast("long")), allowMissingColumns=True
+    )
     in_order = Window.partitionBy(*LOG).orderBy("at_ms", F.col("end").desc())
-    rows = rows.withColumn("topic_number", F.count_if(F.expr(f"end = {NOTHING}")).over(in_order))
+    rows = rows.withColumns(
+        {
+            "topic_number": F.count_if(F.expr(f"end = {NOTHING}")).over(in_order),
+            "deleted_in": F.last("deleted_in", ignorenulls=True).over(in_order),
+        }
+    )
+    # A topic that was made again since the process began has a log that begins at 0.
+    began = F.expr("CASE WHEN deleted_in >= process THEN 0L ELSE coalesce(began, 0L) END")
     of_topic = Window.partitionBy(*LOG, "topic_number").orderBy("at_ms", "end")
     until_now = of_topic.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    highest = rows.withColumn("highest", F.max("end").over(until_now))
-    before = highest.withColumn("before", F.lag("highest").over(of_topic))
-    changed = before.where("before IS NULL OR highest > before")
-    return changed.selectExpr(*quoted(LOG), "at_ms", "highest AS end")
+    highest = rows.select(
+        *LOG,
+        "at_ms",
+        "topic_number",
+        "end",
+        F.max("end").over(until_now).alias("highest"),
+        F.max(began).over(until_now).alias("empty_before"),
+    )
+    before = highest.withColumns({f"{each}_then": F.lag(each).over(of_topic) for each in ("highest", "empty_before")})
+    changed = before.where("highest_then IS NULL OR highest > highest_then OR empty_before > empty_before_then")
+    return changed.selectExpr(*quoted(LOG), "at_ms", "highest AS end", "empty_before")
 
 
 def observed_ends(events: DataFrame, facts: DataFrame) -> DataFrame:
-    """The highest end of each log that the responses of one millisecond say."""
+    """The highest end of each log that the responses of one millisecond say, and the epoch with which the process of
+    the responses began."""
     names = topic_events(events, "topic-created").selectExpr("store", "topic_id", "topic AS name").distinct()
     observed = facts.where("kind = 'log-end'").join(F.broadcast(names), ["store", "topic_id"], "left")
     topic = F.coalesce("topic", "name").alias("topic")
-    named = observed.select("store", topic, "partition", "at_ms", F.col("offset").alias("end"))
-    return named.where("topic IS NOT NULL").groupBy(*LOG, "at_ms").agg(F.max("end").alias("end"))
+    process = F.expr("try_cast(split_part(connection, '@', 2) AS LONG)").alias("process")
+    named = observed.select("store", topic, "partition", "at_ms", F.col("offset").alias("end"), process)
+    return (
+        named.where("topic IS NOT NULL")
+        .groupBy(*LOG, "at_ms")
+        .agg(F.max("end").alias("end"), F.max("process").alias("process"))
+    )
+
+
+def empty_starts(events: DataFrame, observed: DataFrame) -> DataFrame:
+    """Where the logs went on in each process that has answered: store, topic, partition, process and `began`.
+
+    Records are in memory only, so a process begins with logs without records. Each goes on at the offset before which
+    the last process had reserved all.
+    """
+    processes = observed.select(*LOG, "process").distinct()
+    reserved = events.where("`group` IS NULL AND type IN ('offsets-reserved', 'topic-created')").select(
+        "store",
+        F.get_json_object("payload", "$.name").alias("topic"),
+        F.get_json_object("payload", "$.partition").cast("int").alias("of_partition"),
+        F.get_json_object("payload", "$.before").cast("long").alias("before"),
+        "coordinator_epoch",
+        "position",
+    )
+    earlier = processes.join(reserved, ["store", "topic"]).where(
+        "coordinator_epoch < process AND (of_partition IS NULL OR of_partition = partition)"
+    )
+    return earlier.groupBy(*LOG, "process").agg(F.expr("coalesce(max_by(before, position), 0L)").alias("began"))
 
 
 def topic_events(events: DataFrame, kind: str) -> DataFrame:
@@ -77,6 +127,7 @@ def topic_events(events: DataFrame, kind: str) -> DataFrame:
         F.get_json_object("payload", "$.topic_id").alias("topic_id"),
         "at_ms",
         "position",
+        "coordinator_epoch",
     )
 
 

@@ -119,8 +119,9 @@ def test_heartbeats_are_counted_by_the_share_of_the_session_timeout(spark: Spark
 
 
 def test_a_lag_lasts_until_the_next_change_of_its_partition(spark: SparkSession) -> None:
-    changes = [(0, 0, 5), (0, 10, 7), (0, 10, 3), (1, 20, 9)]
-    rows = [{"topic": "orders", "partition": each, "at_ms": at_ms, "lag": lag} for each, at_ms, lag in changes]
+    changes = [(0, 0, None, 5), (0, 10, 2, 3), (0, 10, 1, 8), (0, 10, None, 7), (1, 20, 3, 9)]
+    names = ("partition", "at_ms", "position", "lag")
+    rows = [{"topic": "orders", **dict(zip(names, each, strict=True))} for each in changes]
     times = spark.createDataFrame(
         [("a", "cell", at_ms, float(at_ms)) for at_ms in (5, 15, 25)],
         "store string, cell string, at_ms long, at_s double",

@@ -8,7 +8,7 @@ from regroup.protocol.fields import NO_UUID, Versions
 from regroup.protocol.frames import encode_response
 from regroup.protocol.message import Message
 from regroup.protocol.messages import cluster, consumer_group, describe, group, offsets, records, topics, transactions
-from regroup.server.recording.exchange import error_codes
+from regroup.server.recording.exchange import error_entries
 from regroup.server.responses.errors import ANSWERED_APIS, ANSWERS, error_response, expects_response
 from regroup.server.responses.partitions import (
     PARTITION_LISTS,
@@ -130,7 +130,7 @@ def test_an_error_answer_can_be_encoded_in_every_version_and_carries_the_code(re
     versions: Versions = APIS[request_sent.api_key].versions
     for version in range(versions.first, versions.last + 1):
         response = error_response(request_sent, version, ErrorCode.NOT_COORDINATOR)
-        assert set(error_codes(response)) == {ErrorCode.NOT_COORDINATOR}
+        assert {each.code for each in error_entries(response)} == {ErrorCode.NOT_COORDINATOR}
         assert encode_response(request_sent.api_key, version, 1, response)
 
 
@@ -153,7 +153,7 @@ def test_an_error_of_every_partition_can_be_encoded(request_sent: Message) -> No
     versions = APIS[request_sent.api_key].versions
     response = every_partition(request_sent, ErrorCode.NOT_COORDINATOR)
     has_partitions = not isinstance(request_sent, offsets.OffsetDeleteRequest)
-    assert set(error_codes(response)) == ({ErrorCode.NOT_COORDINATOR} if has_partitions else set())
+    assert {each.code for each in error_entries(response)} == ({ErrorCode.NOT_COORDINATOR} if has_partitions else set())
     last = 7 if isinstance(request_sent, offsets.OffsetFetchRequest) else versions.last
     for version in range(versions.first, last + 1):
         assert encode_response(request_sent.api_key, version, 1, response)

@@ -107,12 +107,21 @@ def groups_of(key: int, asked: Any) -> list[str | None]:
     return [*sorted(names - {"", None})] or [None]
 
 
+def error_counts_of_groups(answer: Any, groups: list[str | None]) -> dict[str | None, Counter[str]]:
+    """The error counts of each group: those of entries with its id, and those of entries without any."""
+    entries = [each for name in ("groups", "coordinators", "results") for each in getattr(answer, name, None) or ()]
+    by_group = {getattr(each, "group_id", getattr(each, "key", None)): error_counts(each) for each in entries}
+    if by_group.keys() & {*groups}:
+        return {group: by_group.get(group, Counter()) for group in groups}
+    return {group: error_counts(answer) for group in groups}
+
+
 def refused_requests(exchanges: list[Row]) -> Counter[tuple[Any, ...]]:
     """How many rows the table has of each group, time, API key, error, number of parts and number of requests."""
     found: Counter[tuple[Any, ...]] = Counter()
     for each in exchanges:
-        for error, parts in error_counts(each["answer"]).items():
-            for group in groups_of(each["key"], each["asked"]):
+        for group, counts in error_counts_of_groups(each["answer"], groups_of(each["key"], each["asked"])).items():
+            for error, parts in counts.items():
                 found[group, each["at_ms"], each["head"].correlation_id, error, parts, each["count"]] += 1
     return found
 
@@ -150,32 +159,34 @@ def silences(exchanges: list[Row]) -> dict[tuple[str, int], int]:
     return found
 
 
-def log_ends(exchanges: list[Row], topic_names: dict[str, str]) -> list[tuple[int, str, int, int]]:
-    """Each end of a log that a response says: time, topic, partition and offset."""
-    found = []
-    for each in exchanges:
-        asked, answer, at_ms = each["asked"], each["answer"], each["ended_at_ms"]
-        if answer is None:
-            continue
-        if each["key"] == FETCH:
-            for topic in answer.responses:
-                name = topic.topic if hasattr(topic, "topic") else topic_names[str(topic.topic_id)]
-                found += [
-                    (at_ms, name, part.partition_index, part.high_watermark)
-                    for part in topic.partitions
-                    if not part.error_code.value and part.high_watermark >= 0
-                ]
-        elif each["key"] == LIST_OFFSETS and not getattr(asked, "isolation_level", 0):
-            wanted = {(t.name, p.partition_index) for t in asked.topics for p in t.partitions if is_latest(p)}
-            found += [
-                (at_ms, topic.name, part.partition_index, part.offset)
-                for topic in answer.topics
-                for part in topic.partitions
-                if (topic.name, part.partition_index) in wanted and not part.error_code.value and part.offset >= 0
-            ]
-        elif each["key"] == PRODUCE and asked is not None:
-            found += produced(at_ms, asked, answer)
-    return sorted(found)
+def log_ends(exchanges: list[Row], topic_names: dict[str, str]) -> list[tuple[int, str, int, int, int]]:
+    """Each end of a log that a response says: time, topic, partition, offset, and the epoch in its connection."""
+    return [
+        (*end, int(each["connection"].partition("@")[2])) for each in exchanges for end in ends_in(each, topic_names)
+    ]
+
+
+def ends_in(exchange: Row, topic_names: dict[str, str]) -> list[tuple[int, str, int, int]]:
+    asked, answer, at_ms, key = exchange["asked"], exchange["answer"], exchange["ended_at_ms"], exchange["key"]
+    if answer is None:
+        return []
+    if key == FETCH:
+        return [
+            (at_ms, name, part.partition_index, part.high_watermark)
+            for topic in answer.responses
+            for name in [topic.topic if hasattr(topic, "topic") else topic_names[str(topic.topic_id)]]
+            for part in topic.partitions
+            if not part.error_code.value and part.high_watermark >= 0
+        ]
+    if key == LIST_OFFSETS and not getattr(asked, "isolation_level", 0):
+        wanted = {(t.name, p.partition_index) for t in asked.topics for p in t.partitions if is_latest(p)}
+        return [
+            (at_ms, topic.name, part.partition_index, part.offset)
+            for topic in answer.topics
+            for part in topic.partitions
+            if (topic.name, part.partition_index) in wanted and not part.error_code.value and part.offset >= 0
+        ]
+    return [*produced(at_ms, asked, answer)] if key == PRODUCE and asked is not None else []
 
 
 def is_latest(part: Any) -> bool:
@@ -206,44 +217,78 @@ def offsets_in(records: bytes | None) -> int:
     return total
 
 
-def lag(path: Path, group: str, commits: list[Row], ends: list[tuple[int, str, int, int]]) -> list[tuple[Any, ...]]:
-    """The rows of the table `lag` of a group: topic, partition, time, what changed, committed offset, end and lag."""
-    steps: dict[tuple[str, int], list[tuple[int, int, str, int | None]]] = defaultdict(list)
+class Log:
+    """The log of one partition as responses and events of the cluster say it."""
+
+    def __init__(self, reservations: list[tuple[int, int]]) -> None:
+        self.reservations = reservations
+        """Coordinator epoch and offset of each block of offsets that was reserved, and 0 where the topic was made."""
+        self.end: int | None = None
+        self.empty_before = 0
+        self.deleted_in = -1
+
+    def observe(self, end: int, process: int) -> bool:
+        """Note the end of the log in a process that began with this epoch; returns whether that is news."""
+        before = [offset for epoch, offset in self.reservations if epoch < process]
+        began = before[-1] if before and self.deleted_in < process else 0
+        known = (self.end, self.empty_before)
+        self.end, self.empty_before = max(end, self.end or 0), max(began, self.empty_before)
+        return known != (self.end, self.empty_before)
+
+    def delete(self, epoch: int) -> None:
+        self.end, self.empty_before, self.deleted_in = None, 0, epoch
+
+
+def lag(
+    path: Path, group: str, commits: list[Row], ends: list[tuple[int, str, int, int, int]]
+) -> list[tuple[Any, ...]]:
+    """The rows of the table `lag` of a group: topic, partition, time, position, what changed, committed offset, end,
+    the offset below which the log is empty, and lag."""
+    steps: dict[tuple[str, int], list[tuple[int, int, str, int | None, int]]] = defaultdict(list)
     for row in commits:
-        steps[row["topic"], row["partition"]].append((row["at_ms"], row["position"], "commit", row["offset"]))
-    by_time: dict[tuple[str, int, int], int] = {}
-    for at_ms, topic, partition, offset in ends:
-        by_time[topic, partition, at_ms] = max(offset, by_time.get((topic, partition, at_ms), 0))
-    for (topic, partition, at_ms), offset in by_time.items():
+        steps[row["topic"], row["partition"]].append((row["at_ms"], row["position"], "commit", row["offset"], 0))
+    by_time: dict[tuple[str, int, int], tuple[int, int]] = {}
+    for at_ms, topic, partition, *end in ends:
+        known = by_time.get((topic, partition, at_ms), (0, 0))
+        by_time[topic, partition, at_ms] = (max(end[0], known[0]), max(end[1], known[1]))
+    for (topic, partition, at_ms), (offset, process) in by_time.items():
         if (topic, partition) in steps:
-            steps[topic, partition].append((at_ms, 0, "log-end", offset))
+            steps[topic, partition].append((at_ms, 0, "log-end", offset, process))
+    logs: dict[tuple[str, int], Log] = {each: Log([]) for each in steps}
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        for position, of_group, at_ms, kind, text in connection.execute(
-            'SELECT position, "group", at_ms, type, payload FROM events '
-            "WHERE type IN ('offsets-deleted', 'group-deleted', 'topic-deleted')"
+        for position, of_group, at_ms, epoch, kind, text in connection.execute(
+            "SELECT position, [group], at_ms, coordinator_epoch, type, payload FROM events WHERE type IN "
+            "('topic-created', 'offsets-reserved', 'offsets-deleted', 'group-deleted', 'topic-deleted') "
+            "ORDER BY position"
         ):
+            payload = json.loads(text)
             for topic, partition in list(steps):
-                payload = json.loads(text)
-                if kind == "topic-deleted" and payload["name"] == topic:
-                    steps[topic, partition].append((at_ms, 0, "log-end", None))
+                is_of_topic = payload.get("name") == topic
+                if is_of_topic and kind == "topic-created":
+                    logs[topic, partition].reservations.append((epoch, 0))
+                elif is_of_topic and kind == "offsets-reserved" and payload["partition"] == partition:
+                    logs[topic, partition].reservations.append((epoch, payload["before"]))
+                elif is_of_topic and kind == "topic-deleted":
+                    steps[topic, partition].append((at_ms, 0, "log-end", None, epoch))
                 elif of_group == group and (
                     kind == "group-deleted" or partition in payload.get("partitions", {}).get(topic, ())
                 ):
-                    steps[topic, partition].append((at_ms, position, "commit", None))
-    return [row for (topic, partition), each in steps.items() for row in lag_rows(topic, partition, each)]
+                    steps[topic, partition].append((at_ms, position, "commit", None, 0))
+    return [row for key, each in steps.items() for row in lag_rows(*key, logs[key], each)]
 
 
-def lag_rows(topic: str, partition: int, steps: list[tuple[int, int, str, int | None]]) -> Iterator[tuple[Any, ...]]:
+def lag_rows(
+    topic: str, partition: int, log: Log, steps: list[tuple[int, int, str, int | None, int]]
+) -> Iterator[tuple[Any, ...]]:
     committed: int | None = None
-    end: int | None = None
-    for at_ms, _, changed, offset in sorted(steps, key=lambda step: (step[:2], step[3] is not None)):
+    for at_ms, position, changed, offset, epoch in sorted(steps, key=lambda step: (step[:2], step[3] is not None)):
         if changed == "commit":
             committed = offset
         elif offset is None:
-            end = None
-        elif end is None or offset > end:
-            end = offset
-        else:
+            log.delete(epoch)
+        elif not log.observe(offset, epoch):
             continue
-        if committed is not None and end is not None and offset is not None:
-            yield topic, partition, at_ms, changed, committed, end, end - committed
+        if committed is not None and log.end is not None and offset is not None:
+            end, place = max(log.end, committed), position if changed == "commit" else None
+            left = end - max(committed, log.empty_before)
+            yield topic, partition, at_ms, place, changed, committed, end, log.empty_before, left
