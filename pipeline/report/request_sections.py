@@ -116,8 +116,9 @@ RECORDED_SECTIONS: Final = (
     ReportSection(
         "lag_over_time",
         "Lag over time",
-        "Offsets between the committed one and the end of the log, of the partitions for which both are known: each "
-        "group commits, and recorded Fetch, ListOffsets and Produce responses say where the log ends. The line is the "
+        "Records between the committed offset and the end of the log, without those that a restart of the brokers has "
+        "lost, of the partitions for which both are known: each group commits, and recorded Fetch, ListOffsets and "
+        "Produce responses say where the log ends. The line is the "
         "median of the partitions; the inner band holds half of them, the outer band 90 %.",
         partial(draw_fan_charts, "offsets"),
         words_without_rows="No recorded response says where the logs end of partitions with committed offsets.",
