@@ -73,7 +73,7 @@ def plain_address(address: str) -> str:
 
 
 def _remedy(address: str, folder: LocationLike | None, tables_again: str) -> str:
-    """What makes the file or folder at this address anew, by the part of the pipeline's folder that it is in."""
+    """What makes the file or folder at this address again, by the part of the pipeline's folder that it is in."""
     plain = plain_address(address)
     start = "" if folder is None else f"{location_of(folder).address}/"
     inside = next((each.removeprefix(start) for each in (plain, unquote(plain)) if each.startswith(start)), "")
