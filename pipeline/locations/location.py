@@ -181,6 +181,10 @@ class Location:
                 with target.written() as unfinished:
                     shutil.copyfile(self.path, unfinished)
             return
+        if scheme_of(self.address) in HDFS_SCHEMES:  # HDFS copies nothing by itself
+            with self.copied() as copy:
+                target._upload(copy)
+            return
         with self._failures():
             system, path = self._system()
             system.copy_file(path, target._system()[1])
