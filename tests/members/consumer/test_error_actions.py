@@ -233,7 +233,7 @@ def test_a_late_refusal_of_a_commit_does_not_reset_the_next_generation(member: M
 
 
 @pytest.mark.parametrize("is_sync", [False, True])
-def test_poll_throws_what_fences_a_commit_for_which_nobody_waits(member: MemberHarness, is_sync: bool) -> None:
+def test_poll_throws_the_error_of_an_asynchronous_commit_that_is_fenced(member: MemberHarness, is_sync: bool) -> None:
     """The Java client keeps it in `asyncCommitFenced`, and each later poll() throws it."""
     member.reach_stable(ORDERS_0, leader="ben")
     member.receive(Commit({ORDERS_0: 7}, is_sync=is_sync))
