@@ -18,6 +18,7 @@ from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationStep
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
+from regroup.lab.search.swarm_large_groups import LARGE_GROUP_SHARE, draw_large_group
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
 from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
@@ -83,18 +84,24 @@ def draw_plan(
     duration_ms: int = TEN_MINUTES_MS,
     consumer_share: float = CONSUMER_SHARE,
     transform_share: float = TRANSFORM_SHARE,
+    large_group_share: float = LARGE_GROUP_SHARE,
     has_sequences: bool = True,
 ) -> SimulationPlan:
     """Draw the plan of a seed: `duration_ms` with faults of some of the kinds `faults`, then time to recover.
 
     The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol,
     `transform_share` of those with members that transform records, which have up to two readers beside `max_members`.
-    With `has_sequences` some plans have sequences of steps, too. Both need all kinds of faults.
+    With `has_sequences` some plans have sequences of steps, too. Both need all kinds of faults. Where `max_members` is
+    not lowered either, the share `large_group_share` of all plans are short ones with a large group.
     """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
 
     random_stream = partial(_random_stream, seed)
+    has_all_faults = len(faults) == len(FAULT_KINDS)
+    large = random_stream("large group")
+    if has_all_faults and max_members == len(DRAWN_MEMBER_NAMES) and large.random() < large_group_share:
+        return draw_large_group(large, seed, consumer_share)
     setup = _draw_setup(seed, max_members, consumer_share)
     members = list(setup.members)
     losable_apis = CONSUMER_APIS if has_consumer_protocol(setup.members) else LOSABLE_APIS
@@ -104,7 +111,6 @@ def draw_plan(
         *_joins(draw, duration_ms),
         *_faults(draw, drawn_faults(seed, _usable(faults, setup.members)), duration_ms),
     ]
-    has_all_faults = len(faults) == len(FAULT_KINDS)
     if has_sequences and has_all_faults:
         steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
         steps += draw_sequences(random_stream, setup, duration_ms)
