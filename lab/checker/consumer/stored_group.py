@@ -66,6 +66,8 @@ class StoredGroup:
     target_epoch: int = 0
     targets: dict[str, frozenset[Partition]] = field(default_factory=dict)
     members: dict[str, StoredMember] = field(default_factory=dict)
+    resubscribed: str | None = None
+    """The member that has named other topics than before with the last event."""
 
     def member_of_instance(self, instance_id: str) -> str | None:
         """The id of the static member with this instance id."""
@@ -84,6 +86,7 @@ class StoredGroup:
 
     def apply(self, event: Event) -> None:
         """Apply one stored event. Events of classic groups, and those about offsets, change nothing."""
+        self.resubscribed = None
         match event:
             case ce.ConsumerGroupCreated():
                 self._begin()
@@ -133,6 +136,9 @@ class StoredGroup:
                     member.revokes_since_ms = 0
 
     def _subscribe(self, member_id: str, profile: ConsumerProfile, at_ms: int) -> None:
+        former = self.members.get(member_id)
+        if set(profile.subscribed_topics) != set(former.profile.subscribed_topics if former else ()):
+            self.resubscribed = member_id
         member = self.members.setdefault(member_id, StoredMember(profile))
         if member.is_classic and profile.classic is None and member.pending:
             member.revokes_since_ms = at_ms

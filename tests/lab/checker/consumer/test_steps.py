@@ -139,3 +139,14 @@ def test_the_target_of_a_pattern_may_have_topics_that_its_member_does_not_know_y
     with_pattern = (*ANNA_HAS_ALL[:5], subscribed("ben", subscribed_regex="o.*"), *ANNA_HAS_ALL[6:])
     assert step_violations(stored(with_pattern), named) == []
     assert step_violations(stored(ANNA_HAS_ALL), named)
+
+
+def test_a_member_that_names_other_topics_bumps_the_group_epoch_at_once() -> None:
+    before = (*ANNA_HAS_ALL[:5], subscribed("ben"))
+    reconciled = step("ben", 0, 2, S.STABLE, {})
+    assert [sentence for sentence, _ in step_violations(stored(before), reconciled)] == [
+        "A member that subscribes to other topics by their names than before bumps the group epoch with the next event."
+    ]
+    assert step_violations(stored(before), bumped(3)) == []
+    same_topics = (*ANNA_HAS_ALL[:5], subscribed("anna", server_assignor="range"))
+    assert step_violations(stored(same_topics), step("anna", 2, 2, S.STABLE, {0: 2, 1: 2, 2: 2})) == []
