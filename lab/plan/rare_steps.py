@@ -60,6 +60,14 @@ class RackIsLeftOut(Sentence, frozen=True):
     group: str
 
 
+class NewMemberCommitsAndJoins(Sentence, frozen=True):
+    """A new member joins a group of the consumer protocol, commits offset 0, joins again before it is answered, and
+    leaves."""
+
+    templates = ("a new member of group {group} commits, joins again at once, and leaves",)
+    group: str
+
+
 class OldEpochIsSent(Sentence, frozen=True):
     """A client sends a heartbeat with the member id and the partitions of a consumer of the consumer protocol, with
     epoch 1: as if it had been delayed for long. Nothing is sent while the consumer's epoch is below 3."""
@@ -85,5 +93,11 @@ class ErrorIsUnknown(Sentence, frozen=True):
 
 RareTransactionStep = CommitsWithoutGeneration | CommitsByInstanceIdAlone
 RareClientStep = (
-    InstanceIdIsTaken | ProtocolIsChanged | OldMemberComesAndGoes | RackIsLeftOut | OldEpochIsSent | OtherBrokerIsAsked
+    InstanceIdIsTaken
+    | ProtocolIsChanged
+    | OldMemberComesAndGoes
+    | RackIsLeftOut
+    | NewMemberCommitsAndJoins
+    | OldEpochIsSent
+    | OtherBrokerIsAsked
 )

@@ -10,7 +10,13 @@ from random import Random
 from typing import Final
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import CommitsByInstanceIdAlone, OldEpochIsSent, OtherBrokerIsAsked, RackIsLeftOut
+from regroup.lab.plan.rare_steps import (
+    CommitsByInstanceIdAlone,
+    NewMemberCommitsAndJoins,
+    OldEpochIsSent,
+    OtherBrokerIsAsked,
+    RackIsLeftOut,
+)
 from regroup.lab.plan.steps import (
     Joins,
     KafkaLogFails,
@@ -57,8 +63,7 @@ def draw_client_situations(
         racks = random_stream("racks")
         for _ in range(3):
             yield _at_drawn_time(racks, duration_ms, RackIsLeftOut(group))
-        if plan.workload.records_per_s:
-            yield from draw_joins_after_commits(random_stream("joins after commits"), plan, classic)
+        yield from draw_joins_after_commits(random_stream("joins after commits"), plan, classic)
         yield from draw_downgrade(random_stream("downgrades"), group, {each: plan.members[each] for each in consumers})
 
 
@@ -68,14 +73,19 @@ def _at_drawn_time(rng: Random, duration_ms: int, step: SimulationStep) -> Plann
 
 def draw_joins_after_commits(rng: Random, plan: SimulationPlan, classic: Sequence[str]) -> Iterator[PlannedStep]:
     """Draw the steps in which new members join a mixed group while offsets wait for Kafka's log, which then refuses
-    them: before the coordinator has given them up."""
-    name = rng.choice(classic)
-    milestone, at_ms = f"{name} sends OffsetCommit", rng.choice((30_000, 60_000, 120_000))
+    them: before the coordinator has given them up.
+
+    Where no records are read, one of the new members has committed the offsets.
+    """
+    name, reads = rng.choice(classic), bool(plan.workload.records_per_s)
+    milestone = f"{name} sends OffsetCommit" if reads else f"{name} is assigned partitions"
+    at_ms, group = rng.choice((30_000, 60_000, 120_000)), plan.members[name].group
     timeout_ms = int(plan.settings.get("offsets.commit.timeout.ms", DEFAULT_COMMIT_TIMEOUT_MS))
     refuses = KafkaLogFails(rng.choice(LOG_ERROR_NAMES), 10_000, latency_ms=timeout_ms * 4 // 5)
     yield PlannedStep(StepTrigger(milestone, at_ms), refuses)
-    for delay_ms in (5_000, 7_000, 9_000):
-        yield PlannedStep(StepTrigger(milestone, at_ms + delay_ms), NewMemberFallsSilent(plan.members[name].group))
+    joins = NewMemberFallsSilent(group) if reads else NewMemberCommitsAndJoins(group)
+    for delay_ms in (1_000, 5_000, 7_000):
+        yield PlannedStep(StepTrigger(milestone, at_ms + delay_ms), joins)
 
 
 def draw_downgrade(rng: Random, group: str, consumers: dict[str, MemberPlan]) -> Iterator[PlannedStep]:

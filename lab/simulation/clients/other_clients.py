@@ -11,7 +11,12 @@ from regroup.lab.plan.plan import MemberPlan
 from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.simulation.clients.flawed_requests import flawed_request
 from regroup.lab.simulation.clients.lab_client import LabClient
-from regroup.lab.simulation.clients.rare_clients import ask_other_broker, come_and_go, heartbeat_with_old_epoch
+from regroup.lab.simulation.clients.rare_clients import (
+    ask_other_broker,
+    come_and_go,
+    commit_and_join,
+    heartbeat_with_old_epoch,
+)
 from regroup.lab.simulation.world import World
 from regroup.protocol.consumer.subscription import HIGHEST_VERSION, Subscription, encode_subscription
 from regroup.protocol.message import Message
@@ -76,6 +81,10 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
             client = world.members.other_client(NEW_MEMBER_HOST)
             racks = [_join_group(_first_of(group, world), HIGHEST_VERSION, rack_id) for rack_id in (RACK_ID, None)]
             world.spawn(come_and_go(client, *racks))
+        case rare.NewMemberCommitsAndJoins(group):
+            first = _first_of(group, world)
+            client, other = (world.members.other_client(NEW_MEMBER_HOST, COMMIT_BY_NAME) for _ in range(2))
+            world.spawn(commit_and_join(client, other, _join_group(first), _commit(first.topics[0], group, 0, world)))
         case rare.OldEpochIsSent(member):
             if (heartbeat := heartbeat_with_old_epoch(member, world)) is not None:
                 _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)

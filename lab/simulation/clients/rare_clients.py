@@ -3,6 +3,7 @@
 A coordinator has to refuse the outdated ones, and other brokers what they are asked.
 """
 
+import asyncio
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,9 +16,10 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupTopicPartitions
 from regroup.protocol.messages.describe import DeleteGroupsRequest
 from regroup.protocol.messages.group import JoinGroupRequest, LeaveGroupRequest, MemberIdentity, SyncGroupRequest
-from regroup.protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest, OffsetFetchRequestGroup
 from regroup.protocol.topic_ids import topic_id_bytes
 
+COMMIT_PRECEDES_JOIN_S: Final = 0.3
 OLD_EPOCH: Final = 1
 LEAST_EPOCH: Final = 3
 """The least epoch of a member whose previous epoch is as a rule not the old one."""
@@ -47,6 +49,31 @@ async def come_and_go(client: LabClient, *joins: JoinGroupRequest) -> None:
         await client.request(group, sync)
     leaving = MemberIdentity(member_id=first.member_id)
     await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))
+
+
+async def commit_and_join(
+    client: LabClient, other: LabClient, join: JoinGroupRequest, commit: OffsetCommitRequest
+) -> None:
+    """Join with a new member id, commit over one connection, join again over another one while the commit waits for
+    Kafka's log, and leave. Nothing is committed in a group in which members assign."""
+    group = join.group_id
+    first = await client.request(group, join)
+    if first is None or first.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+        return
+    join = replace(join, member_id=first.member_id)
+    joined = await client.send_once(group, join)
+    if joined is not None and not joined.error_code and not joined.leader:
+        named = replace(commit, member_id=first.member_id, generation_id_or_member_epoch=joined.generation_id)
+        again = asyncio.get_running_loop().create_task(_join_soon(other, join))
+        await client.send_once(group, named)
+        await again
+    leaving = MemberIdentity(member_id=first.member_id)
+    await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))
+
+
+async def _join_soon(client: LabClient, join: JoinGroupRequest) -> None:
+    await asyncio.sleep(COMMIT_PRECEDES_JOIN_S)
+    await client.send_once(join.group_id, join)
 
 
 def heartbeat_with_old_epoch(member: str, world: World) -> ConsumerGroupHeartbeatRequest | None:

@@ -74,6 +74,14 @@ def test_a_member_that_names_no_rack_any_more_keeps_the_one_that_it_had() -> Non
     assert len([each for each in events if isinstance(each, ClassicMemberJoined)]) > 2
 
 
+def test_a_join_that_waits_for_a_commit_is_refused_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = responses_of_clients(monkeypatch, "send_once")
+    steps = "at 15s: Kafka's log takes 2s to refuse writes with NOT_LEADER_OR_FOLLOWER for 10s"
+    steps += "\n  - at 16s: a new member of group lab commits, joins again at once, and leaves"
+    outcome(steps, ben=CONSUMER)
+    assert [first_code(each) for each in responses] == [0, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR]
+
+
 def test_a_heartbeat_with_an_epoch_from_long_ago_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     responses = responses_of_clients(monkeypatch, "request")
     steps = "at 10s: ben restarts after 1s\n  - at 25s: a client sends a heartbeat of anna with epoch 1"
