@@ -280,6 +280,8 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
             return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed)
         if kind is c.OffsetDelete:
             return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, deleted_offsets_are_gone)
+        if kind is c.JoinGroup:
+            return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, a_refused_join_names_no_generation)
         return CONSUMER_GROUP_RESPONSE_INVARIANTS
     return RESPONSE_INVARIANTS_BY_COMMAND.get(kind, RESPONSE_INVARIANTS)
 

@@ -22,6 +22,14 @@ class CommitsWithoutGeneration(Sentence, frozen=True):
     member: str
 
 
+class CommitsByInstanceIdAlone(Sentence, frozen=True):
+    """A producer commits the consumer's positions in a transaction, with an instance id and without member id and
+    generation. It is that of the consumer, or one that nobody has."""
+
+    templates = ("{member} commits in a transaction by an instance id alone",)
+    member: str
+
+
 class InstanceIdIsTaken(Sentence, frozen=True):
     """A client joins the group of a static consumer with its instance id, and sends nothing after that: the consumer is
     fenced."""
@@ -45,9 +53,51 @@ class OldMemberComesAndGoes(Sentence, frozen=True):
     group: str
 
 
+class RackIsLeftOut(Sentence, frozen=True):
+    """A new member with a rack joins a group of the consumer protocol, joins again without naming it, and leaves."""
+
+    templates = ("a new member of group {group} joins with a rack and again without one, and leaves",)
+    group: str
+
+
+class NewMemberCommitsAndJoins(Sentence, frozen=True):
+    """A new member joins a group of the consumer protocol, commits offset 0, joins again before it is answered, and
+    leaves."""
+
+    templates = ("a new member of group {group} commits, joins again at once, and leaves",)
+    group: str
+
+
+class OldEpochIsSent(Sentence, frozen=True):
+    """A client sends a heartbeat with the member id and the partitions of a consumer of the consumer protocol, with
+    epoch 1: as if it had been delayed for long. Nothing is sent while the consumer's epoch is below 3."""
+
+    templates = ("a client sends a heartbeat of {member} with epoch 1",)
+    member: str
+
+
+class OtherBrokerIsAsked(Sentence, frozen=True):
+    """A client fetches the offsets of a group, and deletes the group, on a broker that is not its coordinator."""
+
+    templates = ("a client takes another broker for the coordinator of group {group}",)
+    group: str
+
+
 class ErrorIsUnknown(Sentence, frozen=True):
     """The response to the consumer's next request of this type has an error code that no client knows."""
 
     templates = ("the response to {member}'s next {api} has an unknown error code",)
     member: str
     api: str
+
+
+RareTransactionStep = CommitsWithoutGeneration | CommitsByInstanceIdAlone
+RareClientStep = (
+    InstanceIdIsTaken
+    | ProtocolIsChanged
+    | OldMemberComesAndGoes
+    | RackIsLeftOut
+    | NewMemberCommitsAndJoins
+    | OldEpochIsSent
+    | OtherBrokerIsAsked
+)

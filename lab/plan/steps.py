@@ -9,14 +9,7 @@ Sentences are parsed in `step_sentences`; expectations are in `expectations`.
 from typing import Final
 
 from regroup.lab.plan.expectations import Expectation
-from regroup.lab.plan.rare_steps import (
-    CommitsWithoutGeneration,
-    ErrorIsUnknown,
-    InstanceIdIsTaken,
-    OldMemberComesAndGoes,
-    ProtocolIsChanged,
-    Unsubscribes,
-)
+from regroup.lab.plan.rare_steps import ErrorIsUnknown, RareClientStep, RareTransactionStep, Unsubscribes
 from regroup.lab.plan.sentences import Sentence
 
 ALL_HOSTS: Final = "all hosts"
@@ -361,7 +354,7 @@ MemberStep = (
     | Unsubscribes
 )
 TransactionStep = (
-    CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction | CommitsWithoutGeneration
+    CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction | RareTransactionStep
 )
 ClientStep = (
     MemberIsExpelled
@@ -372,9 +365,7 @@ ClientStep = (
     | NewMemberFallsSilent
     | GroupIsDescribed
     | InvalidRequestIsSent
-    | InstanceIdIsTaken
-    | ProtocolIsChanged
-    | OldMemberComesAndGoes
+    | RareClientStep
 )
 NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost | ErrorIsUnknown
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps

@@ -12,7 +12,12 @@ from regroup.coordinator.consumer.targets import ASSIGNORS
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import OldMemberComesAndGoes
+from regroup.lab.plan.rare_steps import (
+    NewMemberCommitsAndJoins,
+    OldMemberComesAndGoes,
+    OtherBrokerIsAsked,
+    RackIsLeftOut,
+)
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
 from regroup.lab.plan.step_sentences import brokers_named, members_named, parse_step
 from regroup.lab.plan.steps import (
@@ -47,6 +52,9 @@ STEPS_OF_GROUPS: Final = (
     NewMemberDoesNotReturn,
     NewMemberFallsSilent,
     OldMemberComesAndGoes,
+    RackIsLeftOut,
+    NewMemberCommitsAndJoins,
+    OtherBrokerIsAsked,
 )
 """The steps that name a group."""
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationStep
 from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.search.swarm_clients import draw_client_situations
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_large_groups import LARGE_GROUP_SHARE, draw_large_group
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
@@ -117,6 +118,7 @@ def draw_plan(
         setup = with_variations(random_stream, setup)
         steps += draw_situations(random_stream, setup, duration_ms)
         steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
+        steps += draw_client_situations(random_stream, setup, duration_ms)
     plan = replace(
         setup,
         # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.

@@ -34,6 +34,7 @@ from regroup.lab.simulation.recovery import (
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.lab.simulation.virtual_clock import LoopLivelock, TooManyCallbacks, VirtualLoop, run_in_virtual_time
 from regroup.lab.simulation.world import World
+from regroup.server.net.refused_requests import UNENCODABLE_RESPONSE
 from regroup.storage.records import NewRecord, Record
 
 __all__ = ["RunOutcome", "play"]
@@ -276,12 +277,14 @@ def _faults_end_ms(plan: SimulationPlan) -> int:
 def _silence_logging(loop: asyncio.AbstractEventLoop, on_exception: Callable[[str], None]) -> Iterator[None]:
     """Log nothing inside the block: thousands of runs would flood the terminal.
 
-    Unexpected exceptions in handlers, timers and tasks go to `on_exception`.
+    Unexpected exceptions in handlers, timers and tasks go to `on_exception`, and why a response cannot be encoded.
     """
 
     def drop(logger: str, method: str, event: str, fields: dict[str, Any]) -> None:
         if method == "exception" or (method == "error" and fields.get("exc_info")):
             on_exception(repr(sys.exc_info()[1]))
+        elif str(fields.get("reason", "")).startswith(UNENCODABLE_RESPONSE):
+            on_exception(fields["reason"])
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         on_exception(f"{context['message']}: {context.get('exception')!r}")

@@ -1,11 +1,16 @@
 """What a client gets whose request is not served or cannot be handled: mostly a closed connection, as from Kafka."""
 
+from typing import Final
+
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import TooLong, Unencodable
 from regroup.protocol.fields import Versions
 from regroup.protocol.frames import encode_response
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from regroup.storage.errors import StoreError
+
+UNENCODABLE_RESPONSE: Final = "the response cannot be sent"
+"""Begins the reason for closing a connection whose version cannot carry a value of a response."""
 
 
 def reason_of_failure(error: Exception, api_key: int) -> str | None:
@@ -14,7 +19,7 @@ def reason_of_failure(error: Exception, api_key: int) -> str | None:
     if isinstance(error, TooLong):
         return f"the response to API {api_key} is too large: {error}; ask for less, or raise --max-response-bytes"
     if isinstance(error, Unencodable):
-        return f"the response cannot be sent: {error}"
+        return f"{UNENCODABLE_RESPONSE}: {error}"
     return f"the store has failed: {error}" if isinstance(error, StoreError) else None
 
 

@@ -34,9 +34,9 @@ def a_join_response_describes_its_generation(state: object, exchange: ObservedEx
 def a_refused_join_names_no_generation(state: object, exchange: ObservedExchange) -> str | None:
     """A JoinGroup response with an error names no generation, leader or members, and no other member than its own.
 
-    With MEMBER_ID_REQUIRED it names the new member id. If Kafka's log has refused the new id of a static member that
-    has restarted in Stable, the response names the generation, the leader before, and no member; it names nothing if
-    the log has only been too slow.
+    With MEMBER_ID_REQUIRED it names the new member id, in a group of the consumer protocol a shorter one. If Kafka's
+    log has refused the new id of a static member that has restarted in Stable, the response names the generation, the
+    leader before, and no member; it names nothing if the log has only been too slow.
     """
     response: Any = exchange.response
     command = exchange.command
@@ -46,7 +46,9 @@ def a_refused_join_names_no_generation(state: object, exchange: ObservedExchange
         return None
     generation_id, leader_id, member_ids = -1, "", ["", command.member_id, command.new_member_id]
     if code == ErrorCode.MEMBER_ID_REQUIRED:
-        member_ids = [command.new_member_id]
+        is_of_consumers = exchange.before.consumer is not None and bool(exchange.before.consumer.members)
+        short_id = command.new_short_member_id if is_of_consumers else ""
+        member_ids = [short_id or command.new_member_id]
     elif is_refused_by_log(exchange):
         generation_id, leader_id = exchange.before.generation_id, exchange.before.leader_id or ""
         member_ids = [""]

@@ -12,6 +12,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.consumer import rules
 from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.consumer.judging import ConsumerInvariant, unlike, waits_for_log
+from regroup.lab.checker.consumer.profiles import a_classic_member_is_stored_as_it_describes_itself
 from regroup.lab.checker.consumer.stored_group import StoredMember
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.consumer.subscription import HIGHEST_VERSION, MalformedConsumerProtocol, decode_assignment
@@ -157,6 +158,7 @@ def a_leaving_member_gets_the_error_of_the_rules(
 
 CLASSIC_MEMBER_INVARIANTS: Final[tuple[ConsumerInvariant, ...]] = (
     a_classic_member_joins_at_its_epoch,
+    a_classic_member_is_stored_as_it_describes_itself,
     a_classic_member_syncs_what_it_is_assigned,
     topics_are_synced_in_the_order_of_their_ids,
 )

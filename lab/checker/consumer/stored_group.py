@@ -10,7 +10,7 @@ state and the coordinator's own alike; it does not change this one, and `differe
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
@@ -18,14 +18,17 @@ from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.consumer_group import (
     AWAY_EPOCH,
     FIRST_GROUP_EPOCH,
-    ConsumerGroup,
     ConsumerProfile,
     ReconciliationState,
 )
 from regroup.coordinator.events import Event
+from regroup.coordinator.group import Group
 
 Partition: TypeAlias = tuple[str, int]
 """The topic id and the index of a partition."""
+ClassicDeadlines: TypeAlias = tuple[int | None, int | None]
+"""The deadlines for JoinGroup and SyncGroup, in epoch milliseconds; None where no timer is running."""
+NO_DEADLINES: Final[ClassicDeadlines] = (None, None)
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class StoredMember:
     """The partitions that it has yet to give up."""
     revokes_since_ms: int = 0
     """When it was asked to, by the coordinator's clock; 0 if it has none to give up, or the group was loaded since."""
+    deadlines_ms: ClassicDeadlines = NO_DEADLINES
+    """Until when a member of the classic protocol has to send JoinGroup and SyncGroup."""
 
     @property
     def held(self) -> dict[Partition, int]:
@@ -66,6 +71,10 @@ class StoredGroup:
     target_epoch: int = 0
     targets: dict[str, frozenset[Partition]] = field(default_factory=dict)
     members: dict[str, StoredMember] = field(default_factory=dict)
+    resubscribed: str | None = None
+    """The member that has named other topics than before with the last event."""
+    left_deadlines_ms: dict[str, ClassicDeadlines] = field(default_factory=dict)
+    """Of members of the classic protocol when the group became a classic one; their timers were not cancelled."""
 
     def member_of_instance(self, instance_id: str) -> str | None:
         """The id of the static member with this instance id."""
@@ -84,21 +93,29 @@ class StoredGroup:
 
     def apply(self, event: Event) -> None:
         """Apply one stored event. Events of classic groups, and those about offsets, change nothing."""
+        self.resubscribed = None
         match event:
             case ce.ConsumerGroupCreated():
                 self._begin()
             case me.GroupUpgraded():
                 self._upgrade(event)
-            case ce.ConsumerGroupEnded() | e.GroupDeleted() | me.GroupDowngraded():
+            case me.GroupDowngraded():
+                left = {each: member.deadlines_ms for each, member in self.members.items()}
                 self._begin(is_consumer=False)
+                self.left_deadlines_ms = _running(left)
+            case ce.ConsumerGroupEnded() | e.GroupDeleted():
+                self._begin(is_consumer=False)
+            case e.CoordinatorLoaded() if not self.is_consumer:
+                self.left_deadlines_ms = {}
             case _ if self.is_consumer:
                 self._apply_to_consumer_group(event)
 
     def _begin(self, *, is_consumer: bool = True) -> None:
         self.is_consumer, self.group_epoch, self.target_epoch = is_consumer, FIRST_GROUP_EPOCH, 0
-        self.targets, self.members = {}, {}
+        self.targets, self.members, self.left_deadlines_ms = {}, {}, {}
 
     def _upgrade(self, event: me.GroupUpgraded) -> None:
+        left = self.left_deadlines_ms
         self._begin()
         self.group_epoch = self.target_epoch = event.group_epoch
         for member_id, profile in event.profiles.items():
@@ -106,6 +123,8 @@ class StoredGroup:
             self.members[member_id] = StoredMember(
                 profile, event.group_epoch, event.group_epoch, assigned=dict.fromkeys(share, event.group_epoch)
             )
+            join_ms, sync_ms = left.get(member_id, NO_DEADLINES)
+            self.members[member_id].deadlines_ms = _later(event.at_ms, join_ms), _later(event.at_ms, sync_ms)
 
     def _apply_to_consumer_group(self, event: Event) -> None:
         members = self.members
@@ -128,11 +147,20 @@ class StoredGroup:
             case e.MemberLeft(member_id=member_id) | e.MemberRemoved(member_id=member_id):
                 members.pop(member_id, None)
                 self.targets.pop(member_id, None)
+            case me.ClassicMemberJoined(member_id=member_id, sync_deadline_ms=sync_ms):
+                members[member_id].deadlines_ms = None, sync_ms
+            case me.ClassicMemberSynced(member_id=member_id):
+                members[member_id].deadlines_ms = members[member_id].deadlines_ms[0], None
+            case me.RejoinRequested(member_id=member_id, join_deadline_ms=join_ms):
+                members[member_id].deadlines_ms = join_ms, members[member_id].deadlines_ms[1]
             case e.CoordinatorLoaded():
                 for member in members.values():
-                    member.revokes_since_ms = 0
+                    member.revokes_since_ms, member.deadlines_ms = 0, NO_DEADLINES
 
     def _subscribe(self, member_id: str, profile: ConsumerProfile, at_ms: int) -> None:
+        former = self.members.get(member_id)
+        if set(profile.subscribed_topics) != set(former.profile.subscribed_topics if former else ()):
+            self.resubscribed = member_id
         member = self.members.setdefault(member_id, StoredMember(profile))
         if member.is_classic and profile.classic is None and member.pending:
             member.revokes_since_ms = at_ms
@@ -147,13 +175,17 @@ class StoredGroup:
         """Give the member `member_id`, a new process of a static member, what `replaced` had; its epochs begin at 0."""
         member, share = self.members.pop(replaced), self.targets.pop(replaced, frozenset())
         member.epoch = member.previous_epoch = member.revokes_since_ms = 0
+        member.deadlines_ms = NO_DEADLINES
         self.members[member_id], self.targets[member_id] = member, share
 
-    def differences(self, other: ConsumerGroup | None) -> Iterator[str]:
-        """Compare this group with `other`, which the product has folded from the same events; yield what differs."""
+    def differences(self, folded: Group) -> Iterator[str]:
+        """Compare this group with `folded`, which the product has folded from the same events; yield what differs."""
+        other = folded.consumer
         if other is None or not self.is_consumer:
             if (other is not None) != self.is_consumer:
                 yield "the kind of the group"
+            if self.left_deadlines_ms != _running(folded.left_deadlines_ms):
+                yield "the deadlines that its members had before it became a classic one"
             return
         if (self.group_epoch, self.target_epoch) != (other.group_epoch, other.assignment_epoch):
             yield "the epochs of the group and of its target"
@@ -172,6 +204,18 @@ class StoredGroup:
                 *(flat_epochs(found.assigned), flat_epochs(found.pending_revocation), found.profile),
             ):
                 yield f"member {member_id}"
+            if member.deadlines_ms != (found.join_deadline_ms, found.sync_deadline_ms):
+                yield f"the deadlines of member {member_id}"
+
+
+def _running(deadlines_ms: Mapping[str, ClassicDeadlines]) -> dict[str, ClassicDeadlines]:
+    """The deadlines of those members for which a timer is running."""
+    return {member_id: each for member_id, each in deadlines_ms.items() if each != NO_DEADLINES}
+
+
+def _later(at_ms: int, deadline_ms: int | None) -> int | None:
+    """The deadline if it is later than `at_ms`, None if it has passed."""
+    return deadline_ms if deadline_ms is not None and deadline_ms > at_ms else None
 
 
 def flat(partitions: Mapping[str, Any]) -> frozenset[Partition]:

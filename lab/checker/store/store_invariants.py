@@ -83,7 +83,7 @@ def _difference(found: Group, stored: Group) -> str:
 def both_folds_agree(stored: Group, state: CheckerState) -> str | None:
     """The stored events of a group of the consumer protocol give the same group if the lab folds them itself."""
     known = state.consumer_groups.group(stored.group_id)
-    differing = ", ".join(known.stored.differences(stored.consumer))
+    differing = ", ".join(known.stored.differences(stored))
     return f"they differ in {differing} of group {stored.group_id}" if differing else None
 
 

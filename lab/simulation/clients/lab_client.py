@@ -5,6 +5,7 @@ response = await client.request_of_group("payments", DeleteGroupsRequest(groups_
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
@@ -62,6 +63,18 @@ class LabClient:
         address = await self._find_coordinator(key, GROUP_KEY)
         return None if address is None else await self._send(RequestTarget.COORDINATOR, address, message)
 
+    async def send_to_other_broker(self, key: str, message: Message) -> Any:
+        """Send a request once to a broker that is not the coordinator of the group `key`, and return its response; None
+        if there is none, or no such broker."""
+        address, response = await self._find_coordinator(key, GROUP_KEY), await self._brokers_and_topics([])
+        if address is None or response is None:
+            return None
+        others = [each for each in response.brokers if each.node_id != address.node_id]
+        if not others:
+            return None
+        other = NodeAddress(others[0].node_id, others[0].host, others[0].port)
+        return await self._send(RequestTarget.COORDINATOR, other, message)
+
     async def request_of_leader(self, partition: TopicPartition, message: Message) -> Any:
         """Send a request to the leader of a partition, and try again for a while if it fails or gets an error.
 
@@ -79,14 +92,17 @@ class LabClient:
         return response
 
     async def _find_leader(self, partition: TopicPartition) -> NodeAddress | None:
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=partition.topic)])
-        response = await self._send(RequestTarget.ANY_BROKER, None, request)
+        response = await self._brokers_and_topics([partition.topic])
         if response is None:
             return None
         brokers = {each.node_id: NodeAddress(each.node_id, each.host, each.port) for each in response.brokers}
         rows = [each for topic in response.topics for each in topic.partitions]
         leaders = [each.leader_id for each in rows if each.partition_index == partition.partition]
         return brokers.get(leaders[0]) if leaders else None
+
+    async def _brokers_and_topics(self, topics: Sequence[str]) -> Any:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=each) for each in topics])
+        return await self._send(RequestTarget.ANY_BROKER, None, request)
 
     async def _find_coordinator(self, key: str, key_type: int) -> NodeAddress | None:
         request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])

@@ -11,9 +11,14 @@ from regroup.lab.plan.plan import MemberPlan
 from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.simulation.clients.flawed_requests import flawed_request
 from regroup.lab.simulation.clients.lab_client import LabClient
+from regroup.lab.simulation.clients.rare_clients import (
+    ask_other_broker,
+    come_and_go,
+    commit_and_join,
+    heartbeat_with_old_epoch,
+)
 from regroup.lab.simulation.world import World
-from regroup.protocol.consumer.subscription import Subscription, encode_subscription
-from regroup.protocol.errors import ErrorCode
+from regroup.protocol.consumer.subscription import HIGHEST_VERSION, Subscription, encode_subscription
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.describe import ConsumerGroupDescribeRequest, DeleteGroupsRequest, DescribeGroupsRequest
@@ -22,7 +27,6 @@ from regroup.protocol.messages.group import (
     JoinGroupRequestProtocol,
     LeaveGroupRequest,
     MemberIdentity,
-    SyncGroupRequest,
 )
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -40,6 +44,7 @@ REASON_OF_REMOVAL: Final = "member was removed by an admin"
 BEFORE_MEMBER_IDS: Final = {JoinGroupRequest.api_key: 3}
 """JoinGroup before KIP-394: a new member is added at once."""
 OLDEST_SUBSCRIPTION: Final = 0
+RACK_ID: Final = "rack-1"
 COMMIT_BY_NAME: Final = {OffsetCommitRequest.api_key: 9}
 
 
@@ -72,6 +77,19 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
         case rare.OldMemberComesAndGoes(group):
             client = world.members.other_client(NEW_MEMBER_HOST)
             world.spawn(come_and_go(client, _join_group(_first_of(group, world), OLDEST_SUBSCRIPTION)))
+        case rare.RackIsLeftOut(group):
+            client = world.members.other_client(NEW_MEMBER_HOST)
+            racks = [_join_group(_first_of(group, world), HIGHEST_VERSION, rack_id) for rack_id in (RACK_ID, None)]
+            world.spawn(come_and_go(client, *racks))
+        case rare.NewMemberCommitsAndJoins(group):
+            first = _first_of(group, world)
+            client, other = (world.members.other_client(NEW_MEMBER_HOST, COMMIT_BY_NAME) for _ in range(2))
+            world.spawn(commit_and_join(client, other, _join_group(first), _commit(first.topics[0], group, 0, world)))
+        case rare.OldEpochIsSent(member):
+            if (heartbeat := heartbeat_with_old_epoch(member, world)) is not None:
+                _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)
+        case rare.OtherBrokerIsAsked(group):
+            world.spawn(ask_other_broker(world.members.other_client(ADMINISTRATOR_HOST), group))
         case s.GroupIsDescribed(group):
             _spawn(world, ADMINISTRATOR_HOST, group, DescribeGroupsRequest(groups=[group]))
             if not world.plan.release:
@@ -111,9 +129,9 @@ def _first_of(group: str, world: World) -> MemberPlan:
     return next(each for each in world.plan.members.values() if each.group == group)
 
 
-def _join_group(planned: MemberPlan, version: int = 1) -> JoinGroupRequest:
+def _join_group(planned: MemberPlan, version: int = 1, rack_id: str | None = None) -> JoinGroupRequest:
     """The JoinGroup of a new member with these options; `version` is that of its subscription."""
-    metadata = encode_subscription(Subscription(version, planned.topics))
+    metadata = encode_subscription(Subscription(version, planned.topics, rack_id=rack_id))
     return JoinGroupRequest(
         group_id=planned.group,
         session_timeout_ms=planned.session_timeout_ms,
@@ -121,26 +139,6 @@ def _join_group(planned: MemberPlan, version: int = 1) -> JoinGroupRequest:
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name=each, metadata=metadata) for each in planned.assignors],
     )
-
-
-async def come_and_go(client: LabClient, join: JoinGroupRequest) -> None:
-    """Join with a new member id, ask for the assignment if the coordinator makes it, and leave."""
-    group = join.group_id
-    first = await client.request(group, join)
-    if first is None or first.error_code != ErrorCode.MEMBER_ID_REQUIRED:
-        return
-    joined = await client.send_once(group, replace(join, member_id=first.member_id))
-    if joined is not None and not joined.error_code and not joined.leader:
-        sync = SyncGroupRequest(
-            group_id=group,
-            generation_id=joined.generation_id,
-            member_id=first.member_id,
-            protocol_type=joined.protocol_type,
-            protocol_name=joined.protocol_name,
-        )
-        await client.request(group, sync)
-    leaving = MemberIdentity(member_id=first.member_id)
-    await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))
 
 
 def _heartbeat_of_consumer_protocol(member: str, world: World) -> ConsumerGroupHeartbeatRequest | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from regroup.lab.plan import steps as s
-from regroup.lab.plan.rare_steps import CommitsWithoutGeneration
+from regroup.lab.plan.rare_steps import CommitsByInstanceIdAlone, CommitsWithoutGeneration
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS, TransactionRequests
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.state import MemberGeneration
@@ -17,6 +17,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import InitProducerIdResponse
 
 NO_GENERATION: Final = -1
+UNUSED_INSTANCE_ID: Final = "nobody-1"
 TRANSACTIONS_SUFFIX: Final = "-transactions"
 """A transactional id of these steps is the name of a member, followed by this."""
 
@@ -38,6 +39,8 @@ def perform_in_transaction(step: s.TransactionStep, world: World) -> None:
         generation = member.consumer.generation
         if isinstance(step, CommitsWithoutGeneration):
             generation = replace(generation, generation_id=NO_GENERATION)
+        elif isinstance(step, CommitsByInstanceIdAlone):
+            generation = MemberGeneration()
         world.spawn(MemberTransaction(step, number, positions, generation, world).run())
 
 
@@ -58,7 +61,10 @@ class MemberTransaction:
         self._label = f"transaction {number}"
         client = world.members.other_client(step.member, OLD_VERSIONS)
         transactional_id = step.member + TRANSACTIONS_SUFFIX
-        self._requests = TransactionRequests(client, transactional_id, planned.group, planned.instance_id)
+        instance_id = planned.instance_id
+        if isinstance(step, CommitsByInstanceIdAlone):
+            instance_id = instance_id or UNUSED_INSTANCE_ID
+        self._requests = TransactionRequests(client, transactional_id, planned.group, instance_id)
         self._ledger = world.checker.transactions if world.checker else None
 
     async def run(self) -> None:

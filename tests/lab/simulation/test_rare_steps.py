@@ -1,11 +1,20 @@
 """Steps that hardly any scenario needs: what they do to the group, and that the checker finds nothing."""
 
+from typing import Any
+
+import pytest
+
+from regroup.coordinator.consumer.events import MemberSubscribed
+from regroup.coordinator.consumer.migration.events import ClassicMemberJoined
 from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
+from regroup.coordinator.serialization import decode_event
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import ProtocolIsChanged
 from regroup.lab.plan.sound_members import is_impersonated
 from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.simulation.clients.lab_client import LabClient, first_code
 from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import HeartbeatResponse
 from tests.lab.simulation.test_other_clients import outcome, reasons
 
@@ -41,6 +50,56 @@ def test_a_member_with_an_old_subscription_comes_and_goes() -> None:
     assert len(reasons(played, MemberLeft)) == 1
 
 
+def responses_of_clients(monkeypatch: pytest.MonkeyPatch, method: str) -> list[Any]:
+    """The list to which all responses are added that this method of other clients returns."""
+    responses: list[Any] = []
+    ask = getattr(LabClient, method)
+
+    async def kept(*arguments: Any, **options: Any) -> Any:
+        responses.append(await ask(*arguments, **options))
+        return responses[-1]
+
+    monkeypatch.setattr(LabClient, method, kept)
+    return responses
+
+
+def test_a_member_that_names_no_rack_any_more_keeps_the_one_that_it_had() -> None:
+    played = outcome(
+        "at 15s: a new member of group lab joins with a rack and again without one, and leaves", ben=CONSUMER
+    )
+    events = [decode_event(each) for each in played.records if each.group == "lab"]
+    racks = [each.profile.rack_id for each in events if isinstance(each, MemberSubscribed) and each.profile.rack_id]
+    assert racks
+    assert len(reasons(played, MemberLeft)) == 1
+    assert len([each for each in events if isinstance(each, ClassicMemberJoined)]) > 2
+
+
+def test_a_join_that_waits_for_a_commit_is_refused_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = responses_of_clients(monkeypatch, "send_once")
+    steps = "at 15s: Kafka's log takes 2s to refuse writes with NOT_LEADER_OR_FOLLOWER for 10s"
+    steps += "\n  - at 16s: a new member of group lab commits, joins again at once, and leaves"
+    outcome(steps, ben=CONSUMER)
+    assert [first_code(each) for each in responses] == [0, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR]
+
+
+def test_a_heartbeat_with_an_epoch_from_long_ago_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = responses_of_clients(monkeypatch, "request")
+    steps = "at 10s: ben restarts after 1s\n  - at 25s: a client sends a heartbeat of anna with epoch 1"
+    outcome(steps, anna=CONSUMER, ben=CONSUMER)
+    assert [each.error_code for each in responses] == [ErrorCode.FENCED_MEMBER_EPOCH]
+
+
+def test_a_broker_that_is_not_the_coordinator_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = responses_of_clients(monkeypatch, "send_to_other_broker")
+    step = "at 15s: a client takes another broker for the coordinator of group lab"
+    outcome(step)
+    assert responses == [None, None], "there is one broker"
+    responses.clear()
+    outcome(step + "\nbrokers: 2")
+    codes = [responses[0].groups[0].error_code, responses[1].results[0].error_code]
+    assert codes == [ErrorCode.NOT_COORDINATOR] * 2
+
+
 def test_a_member_gets_an_unknown_error_code_once() -> None:
     unknown = UnknownErrors()
     unknown.expect("anna", "Heartbeat")
@@ -67,3 +126,14 @@ def test_a_commit_without_a_generation_is_refused_while_there_are_members() -> N
 def test_a_classic_member_may_have_a_pattern() -> None:
     played = outcome("at 15s: topic orders-2 is created with 2 partitions", anna=", pattern: 'orders.*'", end="400s")
     assert played.recovered
+
+
+@pytest.mark.parametrize("instance_id", ["", ", instance id: anna-1"])
+def test_a_commit_by_an_instance_id_alone_is_refused_while_there_are_members(
+    instance_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    responses = responses_of_clients(monkeypatch, "request")
+    played = outcome("at 15s: anna commits in a transaction by an instance id alone", anna=instance_id)
+    assert not any(each.type == "transactional-offsets-written" for each in played.records)
+    code = ErrorCode.FENCED_INSTANCE_ID if instance_id else ErrorCode.UNKNOWN_MEMBER_ID
+    assert first_code(responses[-1]) == code

@@ -31,7 +31,10 @@ from regroup.lab.simulation.timeline import MemberReport, Timeline
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.offsets import ConsumerOffsets
 from regroup.members.runtime.workload import Workload
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.group import SyncGroupResponse
 from regroup.server.apis.groups import GroupApis
+from regroup.server.net.exchange import Exchange
 from regroup.storage.errors import StoreFailed
 from regroup.storage.memory import MemoryStore
 from regroup.storage.sqlite.inline import open_inline_store
@@ -253,6 +256,18 @@ def test_an_unexpected_exception_fails_the_run(monkeypatch: pytest.MonkeyPatch) 
     outcome = play(plan_of(recovery_timeout_ms=5_000, faults_end_ms=5_000))
     assert outcome.first_sentence == NO_UNEXPECTED_EXCEPTION
     assert "unexpected" in outcome.verdict.violations[0].detail
+
+
+def test_a_response_that_cannot_be_encoded_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is closed, as if the network had failed: the client sends the request again."""
+
+    def answer(self: GroupApis, request: object, exchange: Exchange) -> None:
+        exchange.respond(SyncGroupResponse(protocol_type=None, protocol_name=ErrorCode.NONE))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(GroupApis, "sync_group", answer)
+    outcome = play(plan_of(recovery_timeout_ms=5_000, faults_end_ms=5_000))
+    assert outcome.first_sentence == NO_UNEXPECTED_EXCEPTION
+    assert "SyncGroupResponse v5 cannot carry protocol_name" in outcome.verdict.violations[0].detail
 
 
 def test_the_checker_counts_every_exchange_and_every_event() -> None:

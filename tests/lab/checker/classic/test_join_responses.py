@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
 from regroup.coordinator.group import (
     AwaitedResponse,
     Group,
@@ -21,6 +22,7 @@ from regroup.lab.checker.classic.join_responses import (
     a_restarted_leader_does_not_assign,
     restarts_in_stable,
 )
+from regroup.lab.checker.coordinator_invariants import response_invariants
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, JoinGroupResponseMember
@@ -199,6 +201,23 @@ def test_a_refused_join_names_its_own_member_or_none() -> None:
 def test_a_refused_join_that_names_a_generation_a_leader_or_members_is_found() -> None:
     for fields in ({"generation_id": 3}, {"leader": "anna"}, {"members": ROWS}):
         assert refused(join("anna"), ErrorCode.UNKNOWN_MEMBER_ID, member_id="anna", **fields)
+
+
+def test_a_refused_join_to_a_group_of_the_consumer_protocol_is_judged_too() -> None:
+    anna = ConsumerMember(member_id="anna", profile=ConsumerProfile())
+    mixed = Group(group_id="lab", consumer=ConsumerGroup(members={"anna": anna}))
+
+    def violations(code: ErrorCode, **fields: Any) -> list[str]:
+        command = replace(join(), new_short_member_id="short")
+        exchange = made_exchange(command, mixed, mixed, JoinGroupResponse(error_code=code, **fields))
+        invariants = response_invariants(STATE, exchange)
+        assert a_refused_join_names_no_generation in invariants
+        return [detail for detail in [a_refused_join_names_no_generation(STATE, exchange)] if detail]
+
+    assert violations(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id="") == []
+    assert violations(ErrorCode.MEMBER_ID_REQUIRED, member_id="short") == []
+    assert violations(ErrorCode.MEMBER_ID_REQUIRED, member_id="new")
+    assert violations(ErrorCode.COORDINATOR_NOT_AVAILABLE, member_id="", generation_id=0)
 
 
 def test_a_static_return_that_the_log_refuses_names_the_generation_and_the_leader_before() -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator.consumer import events as ce
-from regroup.coordinator.consumer.migration.events import GroupUpgraded
+from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
 from regroup.coordinator.events import CoordinatorLoaded, Event, MemberLeft
 from regroup.coordinator.evolve import fold
@@ -81,20 +81,55 @@ def stored(events: tuple[Event, ...]) -> StoredGroup:
 @pytest.mark.parametrize("count", range(1, len(HISTORY) + 1))
 def test_both_folds_give_the_same_group_after_each_event(count: int) -> None:
     events = HISTORY[:count]
-    assert list(stored(events).differences(fold(Group(group_id="g"), events).consumer)) == []
+    assert list(stored(events).differences(fold(Group(group_id="g"), events))) == []
     assert [found for at in range(count) for found in step_violations(stored(events[:at]), events[at])] == []
 
 
-def test_both_folds_give_the_same_group_after_an_upgrade() -> None:
+def upgraded(at_ms: int, **members: tuple[int, ...]) -> me.GroupUpgraded:
+    """The upgrade of a classic group whose members have these partitions."""
     classic = ClassicMetadata(session_timeout_ms=9_000, supported_protocols=())
-    upgraded = GroupUpgraded(
-        at_ms=0, group_epoch=5, profiles={"anna": replace(PROFILE, classic=classic)}, targets={"anna": {"t": (0, 1)}}
-    )
-    assert list(stored((upgraded,)).differences(fold(Group(group_id="g"), (upgraded,)).consumer)) == []
+    profiles = {each: replace(PROFILE, classic=classic) for each in members}
+    targets = {each: {"t": share} for each, share in members.items()}
+    return me.GroupUpgraded(at_ms=at_ms, group_epoch=5, profiles=profiles, targets=targets)
+
+
+CLASSIC_DEADLINES = (
+    upgraded(0, anna=(0, 1), ben=(), carla=()),
+    me.ClassicMemberJoined(at_ms=1, member_id="anna", sync_deadline_ms=1_001),
+    me.RejoinRequested(at_ms=2, member_id="ben", join_deadline_ms=2_002),
+    me.RejoinRequested(at_ms=3, member_id="carla", join_deadline_ms=3_003),
+    me.ClassicMemberJoined(at_ms=4, member_id="carla", sync_deadline_ms=3_004),
+    me.RejoinRequested(at_ms=5, member_id="carla", join_deadline_ms=3_005),
+    me.ClassicMemberSynced(at_ms=6, member_id="carla"),
+    me.GroupDowngraded(
+        at_ms=7, generation_id=5, protocol_name="range", leader_id="anna", subscribed_topics=(), members=()
+    ),
+    upgraded(2_500, anna=(0, 1), ben=(), carla=()),
+    CoordinatorLoaded(at_ms=2_501, subscribed_topics=()),
+)
+"""Anna has to send SyncGroup, ben and carla JoinGroup, when the group becomes a classic one."""
+
+
+@pytest.mark.parametrize("count", range(1, len(CLASSIC_DEADLINES) + 1))
+def test_both_folds_give_members_of_the_classic_protocol_the_same_deadlines(count: int) -> None:
+    events = CLASSIC_DEADLINES[:count]
+    assert list(stored(events).differences(fold(Group(group_id="g"), events))) == []
+
+
+def test_other_deadlines_than_those_of_the_events_are_found() -> None:
+    events = CLASSIC_DEADLINES[:8]
+    folded = fold(Group(group_id="g"), events)
+    left = {"anna": (None, 1_001), "ben": (2_002, None), "carla": (3_005, None)}
+    assert folded.left_deadlines_ms == left
+    for wrong in ({each: left[each] for each in ("ben", "carla")}, left | {"anna": (1_001, None)}):
+        assert list(stored(events).differences(replace(folded, left_deadlines_ms=wrong))) == [
+            "the deadlines that its members had before it became a classic one"
+        ]
 
 
 def test_another_result_of_the_products_fold_is_found() -> None:
-    right = fold(Group(group_id="g"), ANNA_HAS_ALL).consumer
+    folded = fold(Group(group_id="g"), ANNA_HAS_ALL)
+    right = folded.consumer
     assert right is not None
     anna = right.members["anna"]
     wrong = {
@@ -102,10 +137,13 @@ def test_another_result_of_the_products_fold_is_found() -> None:
         "the target": replace(right, targets={"anna": {"t": (0, 1)}}),
         "the members": replace(right, members={"anna": anna}),
         "member anna": replace(right, members=right.members | {"anna": replace(anna, epoch=1)}),
+        "the deadlines of member anna": replace(
+            right, members=right.members | {"anna": replace(anna, join_deadline_ms=1)}
+        ),
     }
     for expected, group in wrong.items():
-        assert list(stored(ANNA_HAS_ALL).differences(group)) == [expected]
-    assert list(stored(ANNA_HAS_ALL).differences(None)) == ["the kind of the group"]
+        assert list(stored(ANNA_HAS_ALL).differences(replace(folded, consumer=group))) == [expected]
+    assert list(stored(ANNA_HAS_ALL).differences(replace(folded, consumer=None))) == ["the kind of the group"]
 
 
 @pytest.mark.parametrize(
@@ -139,3 +177,14 @@ def test_the_target_of_a_pattern_may_have_topics_that_its_member_does_not_know_y
     with_pattern = (*ANNA_HAS_ALL[:5], subscribed("ben", subscribed_regex="o.*"), *ANNA_HAS_ALL[6:])
     assert step_violations(stored(with_pattern), named) == []
     assert step_violations(stored(ANNA_HAS_ALL), named)
+
+
+def test_a_member_that_names_other_topics_bumps_the_group_epoch_at_once() -> None:
+    before = (*ANNA_HAS_ALL[:5], subscribed("ben"))
+    reconciled = step("ben", 0, 2, S.STABLE, {})
+    assert [sentence for sentence, _ in step_violations(stored(before), reconciled)] == [
+        "A member that subscribes to other topics by their names than before bumps the group epoch with the next event."
+    ]
+    assert step_violations(stored(before), bumped(3)) == []
+    same_topics = (*ANNA_HAS_ALL[:5], subscribed("anna", server_assignor="range"))
+    assert step_violations(stored(same_topics), step("anna", 2, 2, S.STABLE, {0: 2, 1: 2, 2: 2})) == []

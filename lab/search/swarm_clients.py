@@ -1,0 +1,100 @@
+"""Draws what clients send that are no members of the plan, or use the id of one: requests that are rarely sent.
+
+    steps = draw_client_situations(random_stream, plan, duration_ms)
+
+Each kind has a random stream of its own, so that in all other plans a seed draws what it drew before.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Final
+
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import (
+    CommitsByInstanceIdAlone,
+    NewMemberCommitsAndJoins,
+    OldEpochIsSent,
+    OtherBrokerIsAsked,
+    RackIsLeftOut,
+)
+from regroup.lab.plan.steps import (
+    Joins,
+    KafkaLogFails,
+    Leaves,
+    MemberIsExpelled,
+    NewMemberFallsSilent,
+    SimulationStep,
+)
+from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
+from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
+from regroup.lab.search.swarm_situations import DEFAULT_COMMIT_TIMEOUT_MS
+
+INSTANCE_COMMIT_SHARE: Final = 1 / 12
+"""The share of plans in which a transactional producer names an instance id, and neither member id nor generation."""
+OTHER_BROKER_SHARE: Final = 1 / 6
+"""The share of plans with several brokers in which a client takes another one for the coordinator of a group."""
+OLD_EPOCH_SHARE: Final = 1 / 2
+"""The share of plans with the consumer protocol in which old heartbeats arrive."""
+
+
+def draw_client_situations(
+    random_stream: Callable[[str], Random], plan: SimulationPlan, duration_ms: int
+) -> Iterator[PlannedStep]:
+    """Draw what other clients send: mostly nothing. `random_stream` makes a random stream from the name of a part of
+    the plan, `duration_ms` is for how long there are faults."""
+    names, groups = list(plan.members), list(dict.fromkeys(each.group for each in plan.members.values()))
+    classic = [name for name, each in plan.members.items() if each.protocol == CLASSIC]
+    consumers = [name for name, each in plan.members.items() if each.protocol == CONSUMER]
+    commits = random_stream("commits by instance ids")
+    if commits.random() < INSTANCE_COMMIT_SHARE:
+        for _ in range(3):
+            yield _at_drawn_time(commits, duration_ms, CommitsByInstanceIdAlone(commits.choice(names)))
+    others = random_stream("other brokers")
+    if plan.brokers > 1 and others.random() < OTHER_BROKER_SHARE:
+        for _ in range(3):
+            yield _at_drawn_time(others, duration_ms, OtherBrokerIsAsked(others.choice(groups)))
+    epochs = random_stream("old epochs")
+    if consumers and epochs.random() < OLD_EPOCH_SHARE:
+        for _ in range(6):
+            yield _at_drawn_time(epochs, duration_ms, OldEpochIsSent(epochs.choice(consumers)))
+    if classic and consumers:
+        group = plan.members[consumers[0]].group
+        racks = random_stream("racks")
+        for _ in range(3):
+            yield _at_drawn_time(racks, duration_ms, RackIsLeftOut(group))
+        yield from draw_joins_after_commits(random_stream("joins after commits"), plan, classic)
+        yield from draw_downgrade(random_stream("downgrades"), group, {each: plan.members[each] for each in consumers})
+
+
+def _at_drawn_time(rng: Random, duration_ms: int, step: SimulationStep) -> PlannedStep:
+    return PlannedStep(StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100), step)
+
+
+def draw_joins_after_commits(rng: Random, plan: SimulationPlan, classic: Sequence[str]) -> Iterator[PlannedStep]:
+    """Draw the steps in which new members join a mixed group while offsets wait for Kafka's log, which then refuses
+    them: before the coordinator has given them up.
+
+    Where no records are read, one of the new members has committed the offsets.
+    """
+    name, reads = rng.choice(classic), bool(plan.workload.records_per_s)
+    milestone = f"{name} sends OffsetCommit" if reads else f"{name} is assigned partitions"
+    at_ms, group = rng.choice((30_000, 60_000, 120_000)), plan.members[name].group
+    timeout_ms = int(plan.settings.get("offsets.commit.timeout.ms", DEFAULT_COMMIT_TIMEOUT_MS))
+    refuses = KafkaLogFails(rng.choice(LOG_ERROR_NAMES), 10_000, latency_ms=timeout_ms * 4 // 5)
+    yield PlannedStep(StepTrigger(milestone, at_ms), refuses)
+    joins = NewMemberFallsSilent(group) if reads else NewMemberCommitsAndJoins(group)
+    for delay_ms in (1_000, 5_000, 7_000):
+        yield PlannedStep(StepTrigger(milestone, at_ms + delay_ms), joins)
+
+
+def draw_downgrade(rng: Random, group: str, consumers: dict[str, MemberPlan]) -> Iterator[PlannedStep]:
+    """Draw the steps in which a classic member has joined a mixed group, and not synced, when all members of the
+    consumer protocol leave. They come back while it is still there."""
+    milestone, at_ms = f"{rng.choice(list(consumers))} is assigned partitions", rng.choice((20_000, 60_000, 120_000))
+    yield PlannedStep(StepTrigger(milestone, at_ms), NewMemberFallsSilent(group))
+    for name, planned in consumers.items():
+        yield PlannedStep(StepTrigger(milestone, at_ms + 1_000), Leaves(name))
+        if planned.instance_id is not None:  # a static member that leaves is away, and still in the group
+            yield PlannedStep(StepTrigger(milestone, at_ms + 1_200), MemberIsExpelled(name))
+        yield PlannedStep(StepTrigger(milestone, at_ms + rng.choice((2_000, 4_000))), Joins(name))

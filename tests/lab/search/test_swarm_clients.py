@@ -1,0 +1,50 @@
+"""Requests that other clients rarely send are part of few plans, and each kind of group gets those that it knows."""
+
+from collections import Counter
+from functools import partial
+from random import Random
+
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.validation import CONSUMER
+from regroup.lab.search.swarm_clients import draw_client_situations
+from regroup.members.runtime.workload import Workload
+
+SEEDS = range(300)
+ANNA, BEN = MemberPlan(), MemberPlan(protocol=CONSUMER, instance_id="ben-1")
+
+
+def stream_of(seed: int, part: str) -> Random:
+    return Random(f"{seed}/{part}")
+
+
+def counted(plan: SimulationPlan) -> Counter[str]:
+    """In how many plans of these seeds there is each type of step."""
+    drawn = [draw_client_situations(partial(stream_of, seed), plan, 60_000) for seed in SEEDS]
+    return Counter(name for steps in drawn for name in {type(each.step).__name__ for each in steps})
+
+
+def test_plans_of_classic_groups_have_few_of_these_requests() -> None:
+    steps = counted(SimulationPlan(members={"anna": ANNA}, brokers=2))
+    assert steps.keys() == {"CommitsByInstanceIdAlone", "OtherBrokerIsAsked"}
+    assert 10 < steps["CommitsByInstanceIdAlone"] < 50
+    assert 30 < steps["OtherBrokerIsAsked"] < 80
+
+
+def test_no_other_broker_is_asked_where_there_is_one() -> None:
+    assert counted(SimulationPlan(members={"anna": ANNA})).keys() == {"CommitsByInstanceIdAlone"}
+
+
+def test_half_of_the_plans_with_the_consumer_protocol_have_old_heartbeats() -> None:
+    steps = counted(SimulationPlan(members={"ben": BEN}))
+    assert 100 < steps["OldEpochIsSent"] < 200
+    assert "RackIsLeftOut" not in steps
+
+
+def test_all_members_of_the_consumer_protocol_leave_a_mixed_group_and_come_back() -> None:
+    plan = SimulationPlan(members={"anna": ANNA, "ben": BEN})
+    steps = counted(plan)
+    for name in ("RackIsLeftOut", "NewMemberFallsSilent", "Leaves", "MemberIsExpelled", "Joins"):
+        assert steps[name] == len(SEEDS)
+    assert steps["NewMemberCommitsAndJoins"] == len(SEEDS)
+    reading = SimulationPlan(members=plan.members, workload=Workload(records_per_s=1))
+    assert "NewMemberCommitsAndJoins" not in counted(reading)
