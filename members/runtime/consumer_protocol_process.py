@@ -88,6 +88,8 @@ class ConsumerProtocolProcess:
         self._left_poll_at_ms = 0
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
         self._has_lost_all = False
+        self._losses = 0
+        """How many times the member has lost all partitions and joined again."""
         """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
 
     def begin(self) -> None:
@@ -269,9 +271,18 @@ class ConsumerProtocolProcess:
 
     def _reconcile(self, then: Callable[[], None]) -> None:
         """Commit the positions of all partitions, then call `then`, which changes the owned partitions. Until then no
-        records are processed."""
+        records are processed.
+
+        A member that has lost everything and joined again during the commit has nothing to change, as in Java.
+        """
         self._is_reconciling = True
-        self._offsets.commit(tuple(self._offsets.positions), then, attempts=COMMIT_ATTEMPTS)
+        losses = self._losses
+
+        def committed() -> None:
+            if self._losses == losses:
+                then()
+
+        self._offsets.commit(tuple(self._offsets.positions), committed, attempts=COMMIT_ATTEMPTS)
 
     def _call_back(self, revocable: tuple[TopicPartition, ...]) -> None:
         """Call the application's rebalance listener for partitions that are then given up. With the fault slow-revoke
@@ -299,6 +310,7 @@ class ConsumerProtocolProcess:
 
     def _join_again(self) -> None:
         self._has_lost_all = self._is_reconciling = False
+        self._losses += 1
         self._observe(self.consumer.lose())
         self._timers.run_when_resumed(self._send_heartbeat)
 

@@ -184,6 +184,20 @@ async def test_a_member_that_was_closed_is_not_outside_poll(faults: tuple[str, .
     assert anna.member.outside_poll_ms == 0
 
 
+async def test_a_member_that_is_fenced_during_the_commit_before_a_revocation_revokes_nothing() -> None:
+    anna = await Played(workload=Workload(), auto_commit_interval_ms=60_000).own(0)
+    anna.member._application.on_positions({ORDERS_0: 5})
+    anna.coordinator.answers_heartbeats = None
+    await asyncio.sleep(5)
+    anna.answer(assigned(epoch=1))
+    await asyncio.sleep(5)
+    anna.answer(refused(ErrorCode.FENCED_MEMBER_EPOCH))
+    assert [each.partitions for each in anna.changes_of(PartitionsLost)] == [(ORDERS_0,)]
+    anna.coordinator.answer(OffsetCommitRequest, OffsetCommitResponse(topics=[]))
+    await asyncio.sleep(0)
+    assert anna.changes_of(PartitionsRevoked) == []
+
+
 # -- its end, and its faults
 
 
