@@ -40,6 +40,7 @@ from regroup.lab.plan.steps import (
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
+from regroup.lab.search.swarm_members import draw_doubling_leaders
 from regroup.lab.search.swarm_protocols import draw_new_topics, draw_pattern, has_consumer_protocol, is_mixed
 from regroup.members.runtime.workload import Workload
 
@@ -74,12 +75,13 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 
 def with_variations(random_stream: RandomStream, plan: SimulationPlan) -> SimulationPlan:
     """A plan with keys of drawn lengths; some of mixed groups get records, a few of classic groups get members that
-    subscribe to patterns."""
+    subscribe to patterns, and a few get leaders that assign a partition twice."""
     workload = draw_key_bytes(random_stream("key bytes"), plan.workload)
     records = random_stream("records of mixed groups")
     if is_mixed(plan.members) and not workload.records_per_s and records.random() < MIXED_RECORDS_SHARE:
         workload = Workload(records_per_s=records.choice((0.2, 0.5)))
-    plan = replace(plan, workload=workload)
+    members = draw_doubling_leaders(random_stream("doubling leaders"), plan.members)
+    plan = replace(plan, workload=workload, members=members)
     rng = random_stream("patterns of classic members")
     if has_consumer_protocol(plan.members) or rng.random() >= PATTERN_SHARE:
         return plan
