@@ -24,6 +24,7 @@ from regroup.lab.checker.members.records.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.records.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS
 from regroup.lab.checker.members.records.produced_records import PRODUCED_SENTENCES
+from regroup.lab.checker.members.records.sent_records import SENT_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
@@ -90,6 +91,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.COMMIT_NOT_AHEAD,
                 m.NO_RECORD_SKIPPED,
                 COUNTED_AS_IT_WAS,
+                *SENT_SENTENCES,
                 *POSITION_SENTENCES,
                 POLL_TIMEOUT,
                 *DEPARTURE_SENTENCES,

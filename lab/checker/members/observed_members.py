@@ -26,6 +26,7 @@ from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
+from regroup.lab.checker.members.records.sent_records import SentRecords
 from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.members.subscriptions import Subscriptions
 from regroup.lab.checker.violations import ViolationLog
@@ -63,6 +64,7 @@ class ObservedMembers:
         self._commits = Commits(state.now_ms)
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
+        self._sent = SentRecords()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
@@ -94,6 +96,7 @@ class ObservedMembers:
             part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
+        self._sent.add_member(name, reads_committed=reads_committed)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
     def is_assigned_unsoundly(self, group_id: str, generation_id: int) -> bool:
@@ -113,22 +116,25 @@ class ObservedMembers:
             self.group_ledger(group_id),
             partial(self._on_record, name, group_id),
             lambda *started: self._on_start(name, group_id, *started),
-            partial(self._on_skip, group_id),
+            partial(self._on_skip, name, group_id),
         )
 
-    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
-        if violation := self._outputs.on_skip(group_id, partition, first, stop):
-            self._violations.report(*violation)
+    def _on_skip(self, name: str, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
+        self._report_each(
+            self._outputs.on_skip(group_id, partition, first, stop),
+            self._sent.on_skip(name, partition, first, stop),
+        )
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
         if violation := self._positions.on_start(name, group_id, partition, offset):
             self._violations.report(*violation)
 
     def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        if violation := self._outputs.on_record(group_id, partition, offset):
-            self._violations.report(*violation)
-        if violation := self._positions.on_record(name, partition, offset):
-            self._violations.report(*violation)
+        self._report_each(
+            self._outputs.on_record(group_id, partition, offset),
+            self._positions.on_record(name, partition, offset),
+            self._sent.on_record(name, partition, offset),
+        )
         self._violations.report_all(self._owners.on_record(name, partition))
         if violation := self._fenced.on_record(name, partition, self._state.now_ms()):
             self._violations.report(*violation)
@@ -167,6 +173,7 @@ class ObservedMembers:
         self._fenced.on_response(name, message, response)
         self._commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)
+        self._sent.on_response(name, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
             offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
@@ -253,6 +260,7 @@ class ObservedMembers:
         self._words.on_new_life(name)
         self.subscriptions.on_new_life(name)
         self._positions.on_owner_change(name)
+        self._sent.on_new_life(name)
         self._owners.on_member_stop(name, at_ms)
 
     # What happens to their offsets and topics
