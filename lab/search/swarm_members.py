@@ -23,7 +23,7 @@ OLD_CLIENTS_SHARE: Final = 1 / 4
 OLD_BROKERS_SHARE: Final = 1 / 10
 EXPIRY_SHARE: Final = 1 / 8
 """The share of plans in which committed offsets expire after a minute or two."""
-DOUBLING_SHARE: Final = 1 / 24
+DOUBLING_SHARE: Final = 1 / 16
 """The share of plans of classic groups whose leaders assign one partition to two members."""
 MAX_POLL_INTERVALS_MS: Final = (10_000, 30_000, 60_000, 300_000, 600_000)
 CLIENT_RELEASES: Final = ("", "", "2.0", "2.2", "2.3", "2.8", "3.1", "3.9")
