@@ -17,6 +17,7 @@ from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
 from regroup.lab.checker.members.commits import Commits
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
+from regroup.lab.checker.members.former_zombies import FormerZombies
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
@@ -56,6 +57,7 @@ class ObservedMembers:
         self._state, self._outputs, self._violations = state, outputs, violations
         self._owners = MemberChecker(state.acknowledgements.removed_members, state.classic_groups.absent_members)
         self._fenced = FencedMembers()
+        self._former_zombies = FormerZombies()
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
         self.subscriptions = Subscriptions()
@@ -150,7 +152,12 @@ class ObservedMembers:
     # What members do
 
     def on_request(self, name: str, message: Message) -> None:
-        """Check what a member sends by what it has got before, and by its plan."""
+        """Check what a member sends by what it has got before, and by its plan.
+
+        What its former process sends as a zombie is not checked.
+        """
+        if self._former_zombies.is_by_one(name, message):
+            return
         if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
             self._owners.on_unsound_assignment(message.group_id, message.generation_id)
         self._report_each(
@@ -165,6 +172,8 @@ class ObservedMembers:
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Take note of the response to a member's request; None if the request has failed."""
+        if self._former_zombies.is_by_one(name, message):
+            return
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
@@ -239,6 +248,7 @@ class ObservedMembers:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
         its commits are then not checked."""
         self._fenced.on_note(name, note)
+        self._former_zombies.on_note(name, note)
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
@@ -253,6 +263,7 @@ class ObservedMembers:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
         more."""
         self._fenced.on_exit(name)
+        self._former_zombies.on_new_life(name)
         self._commits.on_new_life(name)
         self._planned.on_new_life(name)
         self._departures.on_new_life(name)
