@@ -22,7 +22,9 @@ from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
 from regroup.lab.checker.members.records.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.records.positions import POSITION_SENTENCES
+from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS
 from regroup.lab.checker.members.records.produced_records import PRODUCED_SENTENCES
+from regroup.lab.checker.members.records.sent_records import SENT_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
@@ -88,6 +90,8 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.ONLY_OWNED_PARTITIONS,
                 m.COMMIT_NOT_AHEAD,
                 m.NO_RECORD_SKIPPED,
+                COUNTED_AS_IT_WAS,
+                *SENT_SENTENCES,
                 *POSITION_SENTENCES,
                 POLL_TIMEOUT,
                 *DEPARTURE_SENTENCES,

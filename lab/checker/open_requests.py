@@ -28,7 +28,7 @@ class OpenRequests:
             held = self._held.setdefault(exchange.group_id, {})
             _supersede(held.get(key))
             held[key] = exchange
-        elif (append_number := exchange.after.last_pending_append) is not None and may_await_log(exchange.command):
+        elif (append_number := exchange.after.last_pending_append) is not None and may_await_log(exchange):
             self._awaiting_log.setdefault(exchange.group_id, []).append((append_number, exchange))
         else:
             self._due.append(exchange)
@@ -113,11 +113,17 @@ def response_key(exchange: ObservedExchange) -> ResponseKey | None:
     return None
 
 
-def may_await_log(command: c.Command) -> bool:
-    """Whether the response may wait for Kafka's log; the others, which only read, wait for the store alone."""
+def may_await_log(exchange: ObservedExchange) -> bool:
+    """Whether the response may wait for Kafka's log.
+
+    The others wait for the store alone: those that only read, and that of a JoinGroup that ends a join phase of a
+    classic group.
+    """
+    command, before, after = exchange.command, exchange.before, exchange.after
     if isinstance(command, c.OffsetFetch):
         return command.require_stable
-    return not isinstance(command, c.DescribeGroup)
+    ends_join_phase = isinstance(command, c.JoinGroup) and after.generation_id != before.generation_id
+    return not isinstance(command, c.DescribeGroup) and not (ends_join_phase and after.consumer is None)
 
 
 def is_held(group: Group, key: ResponseKey) -> bool:

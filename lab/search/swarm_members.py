@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import MemberPlan
 from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.search.swarm_setup import SESSION_TIMEOUTS_MS
+from regroup.members.faults import MemberFaultKind
 
 VARIED_SHARE: Final = 1 / 3
 """The share of plans whose members differ in their timeouts, the order of their assignors, and their topics."""
@@ -22,6 +23,8 @@ OLD_CLIENTS_SHARE: Final = 1 / 4
 OLD_BROKERS_SHARE: Final = 1 / 10
 EXPIRY_SHARE: Final = 1 / 8
 """The share of plans in which committed offsets expire after a minute or two."""
+DOUBLING_SHARE: Final = 1 / 16
+"""The share of plans of classic groups whose leaders assign one partition to two members."""
 MAX_POLL_INTERVALS_MS: Final = (10_000, 30_000, 60_000, 300_000, 600_000)
 CLIENT_RELEASES: Final = ("", "", "2.0", "2.2", "2.3", "2.8", "3.1", "3.9")
 """Around the versions of JoinGroup that matter: member ids (2.2), instance ids (2.3), and `skip_assignment` (3.2)."""
@@ -59,6 +62,24 @@ def _with_client(rng: Random, planned: MemberPlan) -> MemberPlan:
     """
     release = rng.choice(CLIENT_RELEASES if planned.instance_id is None else STATIC_CLIENT_RELEASES)
     return replace(planned, client=release) if planned.protocol == CLASSIC else planned
+
+
+def draw_doubling_leaders(rng: Random, members: Mapping[str, MemberPlan]) -> dict[str, MemberPlan]:
+    """Let the leaders of one group assign a partition to two members, whichever member leads; in most plans return the
+    members unchanged, and always if some have the consumer protocol.
+
+    In the plans with other faults of assignors a group rarely has a second member when such a member leads.
+    """
+    group = rng.choice(list(members.values())).group
+    if rng.random() >= DOUBLING_SHARE or any(each.protocol != CLASSIC for each in members.values()):
+        return dict(members)
+    doubles = MemberFaultKind.ASSIGNOR_DOUBLES.value
+    return {
+        name: replace(each, faults=(*each.faults, doubles))
+        if each.group == group and doubles not in each.faults
+        else each
+        for name, each in members.items()
+    }
 
 
 def draw_release(rng: Random, members: Mapping[str, MemberPlan]) -> str:

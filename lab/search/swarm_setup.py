@@ -28,6 +28,11 @@ SESSION_TIMEOUTS_MS: Final = ((6_000, 2_000), (10_000, 3_000), (10_000, 1_000), 
 """Pairs of session timeout and heartbeat interval that are drawn, in milliseconds."""
 RECORDS_PER_S_TOGETHER: Final = 25
 """Records per second of which a producer, which waits 100 ms, sends two or three together."""
+BUILT_IN_SHARE: Final = 1 / 4
+"""The share of plans with records whose producers have the built-in partitioner, and small batches."""
+BUILT_IN_RECORDS_PER_S: Final = 3
+"""Records per second of these producers, so that some are without a response when the next is written; more would take
+too long to play."""
 LASTING_FAULTS: Final = ("slow-join:{}s", "slow-sync:{}s", "never-sync")
 ASSIGNOR_FAULTS: Final = ("assignor-fails", "assignor-forgets", "assignor-doubles")
 
@@ -91,6 +96,20 @@ def draw_partitioner(rng: Random, workload: Workload) -> Workload:
     if rng.random() < 1 / 8:  # none of them takes long, or members would stay outside poll() for ever
         workload = replace(workload, records_per_s=RECORDS_PER_S_TOGETHER, process_ms=0)
     return replace(workload, partitioner=settings)
+
+
+def draw_built_in_producer(rng: Random, workload: Workload) -> Workload:
+    """The workload with the built-in partitioner, which often chooses another partition, and less often one whose
+    batches have no responses; in most plans, and always without records, the workload as it is."""
+    if not workload.records_per_s or rng.random() >= BUILT_IN_SHARE:
+        return workload
+    settings = PartitionerSettings(
+        partitioner_class="BuiltInPartitioner",
+        partitioner_ignore_keys=True,
+        partitioner_availability_timeout_ms=rng.choice((0, 0, 500)),
+        batch_size=rng.choice((1, 64, 128, 200)),
+    )
+    return replace(workload, records_per_s=BUILT_IN_RECORDS_PER_S, process_ms=0, partitioner=settings)
 
 
 def draw_members(rng: Random, topics: Sequence[str], max_members: int) -> dict[str, MemberPlan]:

@@ -35,12 +35,15 @@ from regroup.lab.plan.steps import (
     RequestsRebalance,
     SimulationStep,
     SlowKafkaLog,
+    SlowNetwork,
     StaysOutsidePoll,
 )
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
+from regroup.lab.search.swarm_members import draw_doubling_leaders
 from regroup.lab.search.swarm_protocols import draw_new_topics, draw_pattern, has_consumer_protocol, is_mixed
+from regroup.lab.search.swarm_setup import BUILT_IN_RECORDS_PER_S, draw_built_in_producer
 from regroup.members.runtime.workload import Workload
 
 RandomStream = Callable[[str], Random]
@@ -73,13 +76,16 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 
 
 def with_variations(random_stream: RandomStream, plan: SimulationPlan) -> SimulationPlan:
-    """A plan with keys of drawn lengths; some of mixed groups get records, a few of classic groups get members that
-    subscribe to patterns."""
+    """A plan with keys of drawn lengths, in some with built-in partitioners; some of mixed groups get records, a few of
+    classic groups get members that subscribe to patterns, and a few get leaders that assign a partition twice.
+    """
     workload = draw_key_bytes(random_stream("key bytes"), plan.workload)
+    workload = draw_built_in_producer(random_stream("built-in producers"), workload)
     records = random_stream("records of mixed groups")
     if is_mixed(plan.members) and not workload.records_per_s and records.random() < MIXED_RECORDS_SHARE:
         workload = Workload(records_per_s=records.choice((0.2, 0.5)))
-    plan = replace(plan, workload=workload)
+    members = draw_doubling_leaders(random_stream("doubling leaders"), plan.members)
+    plan = replace(plan, workload=workload, members=members)
     rng = random_stream("patterns of classic members")
     if has_consumer_protocol(plan.members) or rng.random() >= PATTERN_SHARE:
         return plan
@@ -190,6 +196,8 @@ def draw_reading_situations(
     lowered = random_stream("lowered offsets")
     if lowered.random() < LOWERED_OFFSET_SHARE:
         yield from draw_lowered_offsets(lowered, plan, duration_ms)
+    if plan.workload.records_per_s == BUILT_IN_RECORDS_PER_S:
+        yield from draw_slow_responses(random_stream("slow responses to producers"), duration_ms)
     if consumers:
         fetches = random_stream("offset fetches of a fenced member")
         yield from draw_fetch_when_fenced(name := fetches.choice(consumers), plan.members[name].max_poll_interval_ms)
@@ -212,6 +220,14 @@ def draw_lowered_offsets(rng: Random, plan: SimulationPlan, duration_ms: int) ->
     for topic in plan.topics:
         yield _at(0, OffsetsAreAltered(topic, group, rng.choice((2, 5))))
         yield PlannedStep(StepTrigger("the group is Empty", rng.choice((0, 100))), OffsetsAreAltered(topic, group, 0))
+
+
+def draw_slow_responses(rng: Random, duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which the network is so slow that a producer sends batches before it has the responses to
+    earlier ones."""
+    for _ in range(2):
+        slow = SlowNetwork(rng.choice((200, 400)), rng.choice((20_000, 60_000)), jitter_ms=rng.choice((0, 300)))
+        yield _at(rng.randrange(duration_ms), slow)
 
 
 def draw_fetch_when_fenced(member: str, max_poll_interval_ms: int) -> Iterator[PlannedStep]:

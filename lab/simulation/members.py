@@ -262,13 +262,15 @@ class SimulatedMembers:
         observer = self._checker.members.producer_observer(workload) if self._checker else None
         for topic in [each for each in self._plan.topics if each not in outputs] if self.has_workload else ():
             transport: MemberTransport = self._transport(PRODUCER_HOST)
+            draw = self._rng.randrange(1 << 16)
             if observer is not None:
+                observer.add_producer(topic, draw)
                 transport = ObservedTransport(transport, observer.on_request, observer.on_response)
             producer = SimulatedProducer(
                 transport,
                 topic,
                 workload,
-                draw=self._rng.randrange(1 << 16),
+                draw=draw,
                 now_ms=_now_ms,
             )
             self._producers.append(producer)

@@ -65,9 +65,11 @@ class Departures:
         self._memberships.pop(name, None)
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Note a pause, in which a member handles no response."""
+        """Note a pause, in which a member handles no response. Once it goes on, it may find that its session has
+        expired, and takes its coordinator for lost."""
         if isinstance(note, FaultEnded):
-            self._memberships.setdefault(name, _Membership()).is_paused = False
+            membership = self._memberships.setdefault(name, _Membership())
+            membership.is_paused = membership.is_accepted = False
         elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.PAUSE:
             self._memberships.setdefault(name, _Membership()).is_paused = True
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from regroup.coordinator.group import OffsetsByPartition
+from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS, ProcessedRecords
 from regroup.members.consumer.effects import (
     ConsumerChange,
     ConsumerClosed,
@@ -69,9 +70,12 @@ class GroupLedger(RecordLedger):
         self._start_offsets: dict[TopicPartition, int] = {}
         """The highest offset at which a member has started to read a partition."""
         self._ignored_below: dict[TopicPartition, int] = {}
+        self._own = ProcessedRecords()
+        """The same without the code of the members, with which the ledger is compared."""
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         super().start_partition(partition, offset)
+        self._own.start(partition, offset)
         if offset > self._start_offsets.get(partition, -1):
             self._start_offsets[partition] = offset
 
@@ -85,7 +89,13 @@ class GroupLedger(RecordLedger):
         # The base class starts the partition here; that would allow a commit of every processed offset.
         if partition not in self._partitions:
             self.start_partition(partition, offset)
-        return super().record_processed(partition, offset, produced_ms, now_ms)
+        is_first = super().record_processed(partition, offset, produced_ms, now_ms)
+        self._own.add(partition, offset, is_first=is_first)
+        return is_first
+
+    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
+        super().skip_offsets(partition, first, stop)
+        self._own.skip(partition, first, stop)
 
     def is_ahead(self, partition: TopicPartition, offset: int) -> bool:
         """Whether this offset is beyond all processed records and beyond every offset where reading started."""
@@ -102,6 +112,7 @@ class GroupLedger(RecordLedger):
         for table in (self._partitions, self._start_offsets, self._ignored_below):
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]
+        self._own.remove_topic(topic)
 
     def number_skipped(self, committed_offsets: OffsetsByPartition) -> int:
         """How many records below these offsets were never processed."""
@@ -122,6 +133,18 @@ class GroupLedger(RecordLedger):
             first, stop = max(first, ignored_below), min(stop, committed)
             if first < stop:
                 yield first, stop
+
+    def miscounted(self, committed_offsets: OffsetsByPartition) -> Iterator[str]:
+        """What this ledger counts as something else than it was, with these committed offsets."""
+        yield from self._own.miscounted
+        for topic, partitions in committed_offsets.items():
+            for number, committed in partitions.items():
+                partition = TopicPartition(topic, number)
+                skipped = {each for gap in self.skipped_below(partition, committed.offset) for each in range(*gap)}
+                missing = self._own.missing(partition, self._ignored_below.get(partition, 0), committed.offset)
+                if different := sorted(skipped.symmetric_difference(missing)):
+                    count = "as skipped" if different[0] in skipped else "not as skipped"
+                    yield f"the ledger counts {partition}@{different[0]} {count}"
 
 
 class MemberLedger(RecordLedger):
@@ -303,10 +326,13 @@ class MemberChecker:
             yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")
 
     def skipped_records(self, group_id: str, committed_offsets: OffsetsByPartition) -> Iterator[MemberViolation]:
-        """Find the records below the committed offsets that no member has processed, at the end of a run."""
+        """Find the records below the committed offsets that no member has processed, at the end of a run, and what the
+        group's ledger has miscounted."""
         ledger = self.ledgers.get(group_id)
         if ledger is None:
             return
+        for detail in ledger.miscounted(committed_offsets):
+            yield MemberViolation(COUNTED_AS_IT_WAS, f"{group_id}: {detail}")
         for topic, partitions in committed_offsets.items():
             for number, committed in partitions.items():
                 partition = TopicPartition(topic, number)

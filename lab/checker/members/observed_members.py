@@ -17,6 +17,7 @@ from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
 from regroup.lab.checker.members.commits import Commits
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_members import FencedMembers
+from regroup.lab.checker.members.former_zombies import FormerZombies
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
@@ -26,6 +27,7 @@ from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
+from regroup.lab.checker.members.records.sent_records import SentRecords
 from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.members.subscriptions import Subscriptions
 from regroup.lab.checker.violations import ViolationLog
@@ -55,6 +57,7 @@ class ObservedMembers:
         self._state, self._outputs, self._violations = state, outputs, violations
         self._owners = MemberChecker(state.acknowledgements.removed_members, state.classic_groups.absent_members)
         self._fenced = FencedMembers()
+        self._former_zombies = FormerZombies()
         self._departures = Departures()
         self._retries = Retries(state.now_ms)
         self.subscriptions = Subscriptions()
@@ -63,6 +66,7 @@ class ObservedMembers:
         self._commits = Commits(state.now_ms)
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
+        self._sent = SentRecords()
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
@@ -94,6 +98,7 @@ class ObservedMembers:
             part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
+        self._sent.add_member(name, reads_committed=reads_committed)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
     def is_assigned_unsoundly(self, group_id: str, generation_id: int) -> bool:
@@ -113,22 +118,25 @@ class ObservedMembers:
             self.group_ledger(group_id),
             partial(self._on_record, name, group_id),
             lambda *started: self._on_start(name, group_id, *started),
-            partial(self._on_skip, group_id),
+            partial(self._on_skip, name, group_id),
         )
 
-    def _on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
-        if violation := self._outputs.on_skip(group_id, partition, first, stop):
-            self._violations.report(*violation)
+    def _on_skip(self, name: str, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
+        self._report_each(
+            self._outputs.on_skip(group_id, partition, first, stop),
+            self._sent.on_skip(name, partition, first, stop),
+        )
 
     def _on_start(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
         if violation := self._positions.on_start(name, group_id, partition, offset):
             self._violations.report(*violation)
 
     def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
-        if violation := self._outputs.on_record(group_id, partition, offset):
-            self._violations.report(*violation)
-        if violation := self._positions.on_record(name, partition, offset):
-            self._violations.report(*violation)
+        self._report_each(
+            self._outputs.on_record(group_id, partition, offset),
+            self._positions.on_record(name, partition, offset),
+            self._sent.on_record(name, partition, offset),
+        )
         self._violations.report_all(self._owners.on_record(name, partition))
         if violation := self._fenced.on_record(name, partition, self._state.now_ms()):
             self._violations.report(*violation)
@@ -144,7 +152,12 @@ class ObservedMembers:
     # What members do
 
     def on_request(self, name: str, message: Message) -> None:
-        """Check what a member sends by what it has got before, and by its plan."""
+        """Check what a member sends by what it has got before, and by its plan.
+
+        What its former process sends as a zombie is not checked.
+        """
+        if self._former_zombies.is_by_one(name, message):
+            return
         if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
             self._owners.on_unsound_assignment(message.group_id, message.generation_id)
         self._report_each(
@@ -159,6 +172,8 @@ class ObservedMembers:
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Take note of the response to a member's request; None if the request has failed."""
+        if self._former_zombies.is_by_one(name, message):
+            return
         self._departures.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
@@ -167,6 +182,7 @@ class ObservedMembers:
         self._fenced.on_response(name, message, response)
         self._commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)
+        self._sent.on_response(name, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
             offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
@@ -232,6 +248,7 @@ class ObservedMembers:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
         its commits are then not checked."""
         self._fenced.on_note(name, note)
+        self._former_zombies.on_note(name, note)
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
@@ -246,6 +263,7 @@ class ObservedMembers:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
         more."""
         self._fenced.on_exit(name)
+        self._former_zombies.on_new_life(name)
         self._commits.on_new_life(name)
         self._planned.on_new_life(name)
         self._departures.on_new_life(name)
@@ -253,6 +271,7 @@ class ObservedMembers:
         self._words.on_new_life(name)
         self.subscriptions.on_new_life(name)
         self._positions.on_owner_change(name)
+        self._sent.on_new_life(name)
         self._owners.on_member_stop(name, at_ms)
 
     # What happens to their offsets and topics

@@ -22,13 +22,16 @@ from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, SyncGroupRequest
-from regroup.protocol.messages.offsets import OffsetCommitRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
 
 COMMITS_ALL_POSITIONS: Final = (
     "A commit of a classic member has each of its partitions for which it has fetched a committed offset, moved or not."
 )
 REASONS_ARE_TRUE: Final = "A member that joins because of an error has got that error in a response to that request."
-REFUSALS_ARE_NOTED: Final = "A member whose heartbeat is refused reports the error before it sends anything else."
+REFUSALS_ARE_NOTED: Final = (
+    "A member whose heartbeat is refused, and a classic zombie whose commit is, reports the error before it sends "
+    "anything else."
+)
 ASKS_FOR_ITS_TOPICS: Final = (
     "A classic member that subscribes to topics asks for their metadata, and not for that of all topics."
 )
@@ -67,7 +70,7 @@ class OwnWords:
         self._codes: defaultdict[str, set[int]] = defaultdict(set)
         """The error codes in the responses to a process, whatever it had asked."""
         self._unnoted: dict[str, str] = {}
-        """The errors of heartbeats that members have not reported yet."""
+        """The errors of heartbeats, and of a zombie's commits, that members have not reported yet."""
         self._late: set[str] = set()
         """Members that pause, and handle no response before they go on, and zombies, which never do."""
         self._never_sync: set[str] = set()
@@ -76,6 +79,8 @@ class OwnWords:
         """Members that have sent JoinGroup."""
         self._unjudged: set[str] = set()
         """Members of the consumer protocol, which commit the partitions that they give up alone, and zombies."""
+        self._zombies: set[str] = set()
+        """Classic members that commit as zombies."""
 
     def on_new_life(self, name: str) -> None:
         """Forget what was known of a member: its process has ended."""
@@ -83,9 +88,8 @@ class OwnWords:
         self._errors.pop(name, None)
         self._codes.pop(name, None)
         self._unnoted.pop(name, None)
-        for members in (self._classic, self._never_sync, self._late):
+        for members in (self._classic, self._never_sync, self._late, self._unjudged, self._zombies):
             members.discard(name)
-        self._unjudged.discard(name)
 
     def on_zombie(self, name: str) -> None:
         """Stop judging the commits of a member, since by the plan it is a zombie."""
@@ -100,8 +104,10 @@ class OwnWords:
                 self._never_sync.add(name)
             case FaultBegan(fault) if fault.kind in (MemberFaultKind.PAUSE, MemberFaultKind.ZOMBIE):
                 self._late.add(name)
-            case FaultEnded():
+            case FaultEnded(condition):
                 self._late.discard(name)
+                if condition == MemberFaultKind.ZOMBIE.value and name in self._classic:
+                    self._zombies.add(name)
 
     def on_error(self, name: str, error: ConsumerError) -> MemberViolation | None:
         """Check an error that a member reports: a fatal one of its group comes from a response."""
@@ -161,8 +167,9 @@ class OwnWords:
         if isinstance(message, ConsumerGroupHeartbeatRequest) and message.member_epoch < 0:
             return  # a member that has left ignores whether it was one, as Kafka's consumer does
         is_heartbeat = isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse)
-        if is_heartbeat and response.error_code and name not in self._late:
-            self._unnoted[name] = ErrorCode.name_of(response.error_code)
+        is_commit = isinstance(response, OffsetCommitResponse) and name in self._zombies
+        if code and (is_heartbeat or is_commit) and name not in self._late:
+            self._unnoted[name] = ErrorCode.name_of(code)
 
 
 def _code_of(response: Any) -> int:

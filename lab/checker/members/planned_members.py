@@ -15,6 +15,7 @@ from typing import Any, Final
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.faults import FaultTrigger, MemberFault, MemberFaultKind
 from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.protocol.consumer.subscription import decode_assignment
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -28,8 +29,14 @@ SYNCS_LATE: Final = "A member with the fault slow-sync:T sends SyncGroup the tim
 LEAVES_POLL_FOR_AN_ASSIGNMENT: Final = (
     "A member of the consumer protocol with the fault slow-join is outside poll() after an assignment alone."
 )
+DOUBLES_ONE_PARTITION: Final = (
+    "A leader with the fault assignor-doubles assigns the first partition of one member to another one as well."
+)
 READS_AS_CONFIGURED: Final = "A member reads records with the isolation level of its settings."
-PLANNED_SENTENCES: Final = (FAULTS_ARE_REPORTED, SYNCS_LATE, LEAVES_POLL_FOR_AN_ASSIGNMENT, READS_AS_CONFIGURED)
+PLANNED_SENTENCES: Final = (
+    *(FAULTS_ARE_REPORTED, SYNCS_LATE, LEAVES_POLL_FOR_AN_ASSIGNMENT),
+    *(DOUBLES_ONE_PARTITION, READS_AS_CONFIGURED),
+)
 LASTING: Final = frozenset(
     {
         *(MemberFaultKind.SLOW_JOIN, MemberFaultKind.SLOW_REVOKE, MemberFaultKind.SLOW_SYNC),
@@ -53,6 +60,8 @@ class _Planned:
     isolation_level: int
     slow_sync_ms: int = 0
     slow_to_join: bool = False
+    doubles_since_ms: int | None = None
+    """When the fault assignor-doubles began; None if it has not."""
     is_away_for_other_reasons: bool = False
     joined_ms: dict[tuple[int, str], int] = field(default_factory=dict)
     """By generation id and member id, when the process got the JoinGroup response."""
@@ -87,6 +96,8 @@ class PlannedMembers:
         member.unreported.discard(kind)
         if kind is MemberFaultKind.SLOW_SYNC:
             member.slow_sync_ms = note.fault.duration_ms or 0
+        if kind is MemberFaultKind.ASSIGNOR_DOUBLES and member.doubles_since_ms is None:
+            member.doubles_since_ms = self._now_ms()
         member.slow_to_join |= kind is MemberFaultKind.SLOW_JOIN
         member.is_away_for_other_reasons |= kind in AWAY_FOR_OTHER_REASONS
 
@@ -101,16 +112,25 @@ class PlannedMembers:
         match message:
             case SyncGroupRequest():
                 joined_ms = member.joined_ms.get((message.generation_id, message.member_id))
-                after_ms = 0 if joined_ms is None else self._now_ms() - joined_ms
-                if joined_ms is not None and after_ms < member.slow_sync_ms - ROUNDING_MS:
-                    detail = f"{name} sends SyncGroup after {after_ms} ms, and not after {member.slow_sync_ms} ms"
-                    return MemberViolation(SYNCS_LATE, detail)
+                return None if joined_ms is None else self._check_sync(name, member, message, joined_ms)
             case FetchRequest() | ListOffsetsRequest():
                 member.is_away_for_other_reasons = True  # it processes records
                 if message.isolation_level != member.isolation_level:
                     detail = f"{name} reads with {message.isolation_level}, and not with {member.isolation_level}"
                     return MemberViolation(READS_AS_CONFIGURED, detail)
         return None
+
+    def _check_sync(
+        self, name: str, member: _Planned, message: SyncGroupRequest, joined_ms: int
+    ) -> MemberViolation | None:
+        after_ms = self._now_ms() - joined_ms
+        if after_ms < member.slow_sync_ms - ROUNDING_MS:
+            detail = f"{name} sends SyncGroup after {after_ms} ms, and not after {member.slow_sync_ms} ms"
+            return MemberViolation(SYNCS_LATE, detail)
+        # A request that slow-sync delays may be older than the fault; one of a later generation is not.
+        if member.doubles_since_ms is None or member.doubles_since_ms >= joined_ms or _doubles_a_partition(message):
+            return None
+        return MemberViolation(DOUBLES_ONE_PARTITION, f"{name} assigns the first partition of no member twice")
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note when a generation or an assignment comes; None for a request that has failed."""
@@ -134,3 +154,16 @@ class PlannedMembers:
             return None
         detail = f"{name} has left poll() {outside_poll_ms} ms ago, after a heartbeat without an assignment"
         return MemberViolation(LEAVES_POLL_FOR_AN_ASSIGNMENT, detail)
+
+
+def _doubles_a_partition(message: SyncGroupRequest) -> bool:
+    """Whether a leader's SyncGroup assigns the first partition of one member to another member as well.
+
+    True if there is nothing to assign twice: fewer than two members, or no partitions.
+    """
+    lists = [decode_assignment(each.assignment).partitions for each in message.assignments]
+    if len(lists) < 2 or not any(lists):
+        return True
+    return any(
+        each[0] in other for place, each in enumerate(lists) if each for other in lists[:place] + lists[place + 1 :]
+    )

@@ -41,6 +41,25 @@ def test_a_request_that_only_reads_waits_for_the_store_alone(command: c.Command,
     assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
 
 
+@pytest.mark.parametrize(("generation_id", "awaits_log"), [(3, False), (2, True)])
+def test_a_join_group_that_ends_a_join_phase_waits_for_the_store_alone(generation_id: int, awaits_log: bool) -> None:
+    profile = MemberProfile(session_timeout_ms=10_000, rebalance_timeout_ms=60_000, supported_protocols=())
+    join = c.JoinGroup(
+        group_id="payments",
+        at_ms=0,
+        member_id="ben",
+        new_member_id="",
+        new_short_member_id="",
+        protocol_type="consumer",
+        profile=profile,
+    )
+    before = replace(WAITING, generation_id=2)
+    requests, exchange = OpenRequests(), made_exchange(join, before, replace(before, generation_id=generation_id))
+    exchange.required_position = 4
+    requests.add(exchange)
+    assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
+
+
 def test_a_heartbeat_that_a_classic_group_refuses_releases_a_sync_group() -> None:
     """The response rests on that heartbeat, and not on what changes the group next."""
     requests = OpenRequests()

@@ -10,6 +10,7 @@ from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, check_plan
 from regroup.lab.search.seed_run import run_seed
 from regroup.lab.search.swarm import draw_plan
+from regroup.lab.search.swarm_members import draw_doubling_leaders
 from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_situations import draw_situations, with_variations
 from regroup.members.runtime.workload import Workload
@@ -59,6 +60,31 @@ def test_keys_have_drawn_lengths_and_some_mixed_groups_get_records() -> None:
     assert {varied(seed, plan).workload.key_bytes for seed in SEEDS} == {0, 8, 11, 12}
     mixed = SimulationPlan(members={"anna": ANNA, "ben": BEN})
     assert {varied(seed, mixed).workload.records_per_s for seed in SEEDS} == {0, 0.2, 0.5}
+
+
+def test_some_plans_with_records_have_built_in_partitioners_and_a_slow_network() -> None:
+    plan = SimulationPlan(members={"anna": ANNA}, workload=RECORDS)
+    varied = [with_variations(partial(stream_of, seed), plan) for seed in SEEDS]
+    built_in = [each for each in varied if each.workload.partitioner.partitioner_class == "BuiltInPartitioner"]
+    assert 50 < len(built_in) < 100
+    assert {each.workload.partitioner.batch_size for each in built_in} == {1, 64, 128, 200}
+    for seed, each in zip(SEEDS, varied, strict=True):
+        assert ("SlowNetwork" in steps_of(seed, each)) is (each in built_in)
+    without = SimulationPlan(members={"anna": ANNA})
+    assert all(not with_variations(partial(stream_of, seed), without).workload.records_per_s for seed in SEEDS)
+
+
+def test_in_some_plans_all_members_of_a_classic_group_assign_a_partition_twice() -> None:
+    members = {"anna": MemberPlan(), "ben": MemberPlan(faults=("slow-sync:5s",)), "zoe": MemberPlan(group="audit")}
+    drawn = [draw_doubling_leaders(stream_of(seed, "doubling leaders"), members) for seed in SEEDS]
+    faults = Counter(tuple(each.faults for each in some.values()) for some in drawn)
+    assert faults[(), ("slow-sync:5s",), ()] > 270
+    doubles = "assignor-doubles"
+    assert faults[(doubles,), ("slow-sync:5s", doubles), ()] + faults[(), ("slow-sync:5s",), (doubles,)] > 5
+    assert faults.total() == len(SEEDS)
+    assert len(faults) == 3
+    mixed = {"anna": ANNA, "ben": BEN}
+    assert all(draw_doubling_leaders(stream_of(seed, "doubling leaders"), mixed) == mixed for seed in SEEDS)
 
 
 def test_a_plan_that_is_drawn_with_such_situations_can_be_played() -> None:

@@ -1,6 +1,7 @@
 """What producers write: each record with its key, in the partition that its producer's partitioner has to choose.
 
 produced = ProducedRecords(workload, now_ms, report)
+produced.add_producer("orders", 7)            # the first random number of the producer of this topic
 produced.on_response(message, response)       # how many partitions the producer knows of each topic
 produced.on_request(message)                  # reports what violates an invariant in what was sent before this instant
 
@@ -13,6 +14,7 @@ from struct import unpack
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.lab.checker.members.records.built_in_partitions import BuiltInPartitions
 from regroup.members.runtime.workload import Workload
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
@@ -30,12 +32,15 @@ BATCH_DECIDES: Final = (
     "Records whose partition no key decides stay in one partition for a batch with a sticky partitioner, and then go "
     "to another one."
 )
+LOAD_DECIDES: Final = (
+    "Records whose partition no key decides go to the partition that the random numbers of the built-in partitioner "
+    "select: another one after batch.size bytes and a full batch, or twice as many bytes, and less often one with more "
+    "batches without a response (KIP-794)."
+)
 ASKS_ONCE: Final = "A producer sends no Metadata request while one for the same topic is without a response."
-PRODUCED_SENTENCES: Final = (PRODUCED_ONCE, KEY_DECIDES, TURN_DECIDES, BATCH_DECIDES, ASKS_ONCE)
+PRODUCED_SENTENCES: Final = (PRODUCED_ONCE, KEY_DECIDES, TURN_DECIDES, BATCH_DECIDES, LOAD_DECIDES, ASKS_ONCE)
 IGNORES_KEYS: Final = frozenset({"RoundRobinPartitioner", "UniformStickyPartitioner"})
 IN_TURN: Final = frozenset({"RoundRobinPartitioner", "DefaultPartitioner-before-2.4"})
-MOST_BATCHES_IN_ONE_PARTITION: Final = 40
-"""Twice this many batches in one partition out of several are no chance any more."""
 
 
 @dataclass(slots=True)
@@ -65,10 +70,8 @@ class _TopicProgress:
     """The partition of the last record whose partition no key decides; -1 before the first."""
     batch_bytes: int = 0
     """The bytes in the open batch of that partition."""
-    stayed_in: int = -1
-    """The partition of the last such record, also of one before the number of partitions changed."""
-    stayed_bytes: int = 0
-    """The bytes that were written since that partition changed."""
+    built_in: BuiltInPartitions | None = None
+    """Where a built-in partitioner has to send its records."""
 
 
 class ProducedRecords:
@@ -89,13 +92,27 @@ class ProducedRecords:
         )
         self._topics: dict[str, _TopicProgress] = {}
 
+    def add_producer(self, topic: str, draw: int) -> None:
+        """Begin to check the producer of a topic, whose first random number is `draw`."""
+        if self._class == "BuiltInPartitioner":
+            built_in = BuiltInPartitions(self._workload.partitioner, draw, self._now_ms)
+            self._topics.setdefault(topic, _TopicProgress()).built_in = built_in
+
     def on_response(self, message: Message, response: Any) -> None:
-        """Keep the number of partitions that the producer learns from a Metadata response."""
+        """Keep the partitions that the producer learns from a Metadata response, and note that batches have got their
+        response; None for a request that has failed."""
         for name in _topics_asked_for(message):
             self._topics.setdefault(name, _TopicProgress()).is_asking = False
         for topic in response.topics if isinstance(response, MetadataResponse) else ():
             if not topic.error_code and topic.name is not None:
-                self._topics.setdefault(topic.name, _TopicProgress()).partition_count = len(topic.partitions)
+                progress = self._topics.setdefault(topic.name, _TopicProgress())
+                progress.partition_count = len(topic.partitions)
+                if progress.built_in:
+                    progress.built_in.on_leaders({each.partition_index: each.leader_id for each in topic.partitions})
+        for sent in message.topic_data if isinstance(message, ProduceRequest) else ():
+            if built_in := self._topics[sent.name].built_in:
+                for data in sent.partition_data:
+                    built_in.on_answered(data.index)
 
     def on_request(self, message: Message) -> None:
         """Take the records of a Produce request, and judge those that were sent before this instant. A Metadata request
@@ -117,8 +134,12 @@ class ProducedRecords:
                 progress.counted_partitions, before = progress.partition_count, progress.counted_partitions
                 if before != progress.counted_partitions:
                     progress.last_partition = -1
+                if progress.built_in:
+                    progress.built_in.begin(progress.counted_partitions)
             for data in topic.partition_data:
                 progress.unjudged += _records_in(data.records or b"", data.index)
+                if progress.built_in:
+                    progress.built_in.on_sent(data.index)
 
     def _judge(self, topic: str, progress: _TopicProgress) -> Iterator[MemberViolation]:
         progress.batch_bytes = 0
@@ -131,10 +152,12 @@ class ProducedRecords:
                 if record.partition != wanted:
                     where = f"{topic}-{record.partition} and not in {topic}-{wanted}"
                     yield MemberViolation(KEY_DECIDES, f"the record with the key {record.key!r} is in {where}")
+                if progress.built_in:
+                    progress.built_in.add_with_key(record.partition, record.size_bytes)
+            elif progress.built_in:
+                yield from self._judge_built_in(topic, progress.built_in, record)
             elif count > 1:
                 yield from self._judge_without_key(topic, progress, record)
-            else:  # how much of a batch the partition of a topic that grows has already, nothing shows
-                progress.stayed_in, progress.stayed_bytes = -1, self._batch_size
 
     def _judge_order(self, topic: str, progress: _TopicProgress, record: _Produced) -> Iterator[MemberViolation]:
         keys = self._workload.keys
@@ -153,30 +176,20 @@ class ProducedRecords:
             wanted = first if last < 0 or self._class == "RoundRobinPartitioner" else last + 1
             if record.partition != wanted % progress.counted_partitions:
                 yield MemberViolation(TURN_DECIDES, f"{here}, and the one before in {topic}-{last}")
-        elif self._class == "BuiltInPartitioner":
-            yield from self._judge_built_in(here, progress, record)
-        else:
+        elif self._class != "BuiltInPartitioner":
             begins_batch = progress.batch_bytes == 0 or progress.batch_bytes + record.size_bytes > self._batch_size
             progress.batch_bytes = record.size_bytes + (0 if begins_batch else progress.batch_bytes)
             if last >= 0 and (last != record.partition) != begins_batch:
                 state = "a new batch" if begins_batch else "an open batch"
                 yield MemberViolation(BATCH_DECIDES, f"{here}, with {state}, and the one before in partition {last}")
 
-    def _judge_built_in(self, here: str, progress: _TopicProgress, record: _Produced) -> Iterator[MemberViolation]:
-        """Judge a record of KIP-794: its partition may change only after `batch.size` bytes, and does so at last.
-
-        The bytes of a partition that the topic no longer has count for the next one.
-        """
-        before, progress.stayed_in = progress.stayed_in, record.partition
-        stayed_bytes = progress.stayed_bytes
-        if before in (-1, record.partition) or before >= progress.counted_partitions:
-            progress.stayed_bytes += record.size_bytes
-            if stayed_bytes > 2 * MOST_BATCHES_IN_ONE_PARTITION * max(self._batch_size, record.size_bytes):
-                yield MemberViolation(BATCH_DECIDES, f"{here}, as {stayed_bytes} bytes before it")
-            return
-        progress.stayed_bytes = record.size_bytes
-        if stayed_bytes < self._batch_size:
-            yield MemberViolation(BATCH_DECIDES, f"{here}, after {stayed_bytes} bytes in partition {before}")
+    def _judge_built_in(self, topic: str, built_in: BuiltInPartitions, record: _Produced) -> Iterator[MemberViolation]:
+        possible = built_in.possible()
+        if record.partition not in possible:
+            wanted = " or ".join(map(str, sorted(possible)))
+            detail = f"record {record.number} is in {topic}-{record.partition}, and not in partition {wanted}"
+            yield MemberViolation(LOAD_DECIDES, detail)
+        built_in.add(record.partition, record.size_bytes)
 
 
 def _topics_asked_for(message: Message) -> list[str]:

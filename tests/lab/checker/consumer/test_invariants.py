@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
@@ -136,6 +137,18 @@ def test_an_older_epoch_commits_what_the_member_has_had_since_then() -> None:
     assert violation(2, 2) == "epoch 2 for orders-2, assigned at 3"
     assert violation(2, 1) == "epoch 2 for orders-1, assigned at None"
     assert violation(4, 0) == "epoch 4 of anna, whose epoch is 3"
+
+
+@pytest.mark.parametrize(("epoch", "found"), [(15, None), (14, "anna is not a member")])
+def test_a_member_whose_heartbeats_got_errors_alone_commits_with_its_stored_epoch(
+    epoch: int, found: str | None
+) -> None:
+    """As one that has changed its protocol while Kafka's log refuses records."""
+    known = ConsumerGroups()
+    commit = exchange(OffsetCommit(group_id="g", at_ms=0, member_id="anna", generation_id=epoch, offsets=()))
+    assert i.a_commit_names_a_present_epoch(known, commit, SETTINGS) == "anna is not a member"
+    known.group("g").stored.members["anna"] = StoredMember(DESCRIBED, epoch=15)
+    assert i.a_commit_names_a_present_epoch(known, commit, SETTINGS) == found
 
 
 def test_how_long_a_member_that_was_a_classic_one_has_had_its_partitions_is_not_judged() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES, LEAVES_AS_A_MEMBER, Departures
 from regroup.members.faults import parse_fault
-from regroup.members.runtime.notes import FaultBegan
+from regroup.members.runtime.notes import FaultBegan, FaultEnded
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
@@ -75,6 +75,14 @@ def test_a_member_that_has_left_is_in_order(sent: Any) -> None:
 )
 def test_a_member_that_is_static_or_not_accepted_need_not_leave(sent: Any) -> None:
     assert departures(*sent).on_close("ben") is None
+
+
+def test_a_member_that_goes_on_after_a_pause_need_not_leave_before_it_is_accepted_again() -> None:
+    known = departures(JOIN, SYNC)
+    known.on_note("ben", FaultEnded("paused"))
+    assert known.on_close("ben") is None
+    known.on_response("ben", HEARTBEAT, HeartbeatResponse())
+    assert known.on_close("ben") is not None
 
 
 def test_a_process_that_has_ended_need_not_leave() -> None:

@@ -45,6 +45,11 @@ def commit(*partitions: int) -> OffsetCommitRequest:
     return OffsetCommitRequest(group_id="payments", topics=[OffsetCommitRequestTopic(name="orders", partitions=rows)])
 
 
+def refused_commit() -> OffsetCommitResponse:
+    row = OffsetCommitResponsePartition(partition_index=0, error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[row])])
+
+
 def join(reason: str) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id="payments", session_timeout_ms=1, member_id="", protocol_type="consumer", protocols=[], reason=reason
@@ -130,6 +135,20 @@ def test_a_refusal_that_comes_in_a_pause_or_to_a_zombie_is_reported_later(fault:
     words.on_note("anna", FaultEnded("paused"))
     words.on_response("anna", heartbeat, refused)
     assert sentence_of(words, MetadataRequest(topics=[])) == REFUSALS_ARE_NOTED
+
+
+@pytest.mark.parametrize(("reports", "found"), [(True, None), (False, REFUSALS_ARE_NOTED)])
+def test_a_classic_zombie_reports_that_its_commit_is_refused(reports: bool, found: str | None) -> None:
+    words = OwnWords()
+    words.on_request("anna", join(""))
+    words.on_response("anna", commit(), refused_commit())
+    assert sentence_of(words, commit()) is None, "another member's refused commits are judged elsewhere"
+    words.on_note("anna", FaultBegan(parse_fault("zombie")))
+    words.on_note("anna", FaultEnded("zombie"))
+    words.on_response("anna", commit(), refused_commit())
+    if reports:
+        words.on_note("anna", RequestRefused("OffsetCommit", "UNKNOWN_MEMBER_ID"))
+    assert sentence_of(words, commit()) == found
 
 
 def test_a_classic_member_that_asks_for_all_topics_is_found() -> None:

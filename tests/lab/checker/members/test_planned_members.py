@@ -6,6 +6,7 @@ import pytest
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.planned_members import (
+    DOUBLES_ONE_PARTITION,
     FAULTS_ARE_REPORTED,
     LASTING,
     LEAVES_POLL_FOR_AN_ASSIGNMENT,
@@ -15,13 +16,20 @@ from regroup.lab.checker.members.planned_members import (
 )
 from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.members.runtime.notes import FaultBegan
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
 from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest
 
 IDS: dict[str, Any] = {"group_id": "payments", "member_id": "anna-1", "generation_id": 3}
@@ -120,6 +128,38 @@ def test_other_faults_keep_an_application_outside_poll_as_well(fault: str) -> No
     anna = Anna("slow-join:5s", fault)
     anna.beat(assigned=False)
     assert anna.send_outside_poll(0) is None
+
+
+def sync(*lists: tuple[int, ...]) -> SyncGroupRequest:
+    """The SyncGroup of a leader that assigns these partitions of a topic to one member each."""
+    assignments = [
+        SyncGroupRequestAssignment(
+            member_id=f"member-{place}",
+            assignment=encode_assignment(Assignment(3, tuple(TopicPartition("orders", each) for each in numbers))),
+        )
+        for place, numbers in enumerate(lists)
+    ]
+    return SyncGroupRequest(**IDS, assignments=assignments)
+
+
+@pytest.mark.parametrize("lists", [((0, 1), (2, 0)), ((), (0, 1)), ((0, 1), ()), ((0, 1), (2, 1))])
+def test_a_leader_whose_assignor_doubles_assigns_the_first_partition_of_a_member_twice(
+    lists: tuple[tuple[int, ...], ...],
+) -> None:
+    anna = Anna("assignor-doubles")
+    anna.now_ms += 1_000
+    anna.get(JOIN, JOINED)
+    assert anna.send(sync(*lists)) == (None if 0 in lists[0] and 0 in lists[1] else DOUBLES_ONE_PARTITION)
+
+
+def test_a_leader_doubles_nothing_without_a_second_member_or_a_partition_or_before_its_fault() -> None:
+    anna = Anna("assignor-doubles")
+    anna.get(JOIN, JOINED)
+    assert anna.send(sync((0,), (1,))) is None, "the fault began at the earliest with the generation"
+    anna = Anna("assignor-doubles")
+    anna.now_ms += 1_000
+    anna.get(JOIN, JOINED)
+    assert [anna.send(each) for each in (SYNC, sync((0, 1)), sync((), ()))] == [None] * 3
 
 
 @pytest.mark.parametrize("reads_committed", [False, True])

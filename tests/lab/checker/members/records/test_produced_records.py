@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.lab.checker.members.records.built_in_partitions import BuiltInPartitions
 from regroup.lab.checker.members.records.produced_records import (
     ASKS_ONCE,
     BATCH_DECIDES,
     KEY_DECIDES,
+    LOAD_DECIDES,
     PRODUCED_ONCE,
     TURN_DECIDES,
     ProducedRecords,
@@ -30,6 +32,8 @@ from regroup.protocol.record_batch import BatchRecord, write_batch
 from tests.members.test_partitioners import HASHES
 
 VALUE_BYTES = 64
+DRAW = 7
+"""The first random number of the producer."""
 
 
 class Observed:
@@ -41,6 +45,7 @@ class Observed:
         clock: Iterator[int] = count(100, 100)
         workload = Workload(records_per_s=10, keys=keys, partitioner=partitioner)
         self.produced = ProducedRecords(workload, lambda: next(clock), self.found.extend)
+        self.produced.add_producer("orders", DRAW)
         self.set_partition_count(3)
         self._keys, self._next_number = keys, 0
 
@@ -54,8 +59,8 @@ class Observed:
         )
         self.produced.on_response(ProduceRequest(acks=1, timeout_ms=0, topic_data=[]), response)
 
-    def send(self, *partitions: int) -> None:
-        """Send the next records together, to these partitions."""
+    def send(self, *partitions: int) -> ProduceRequest:
+        """Send the next records together, to these partitions, and return the request."""
         data: dict[int, list[BatchRecord]] = {}
         for partition in partitions:
             key = b"key-%d" % (self._next_number % self._keys) if self._keys else None
@@ -66,11 +71,11 @@ class Observed:
             PartitionProduceData(index=index, records=write_batch(records, base_timestamp_ms=0))
             for index, records in data.items()
         ]
-        self.produced.on_request(
-            ProduceRequest(
-                acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="orders", partition_data=partition_data)]
-            )
+        request = ProduceRequest(
+            acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="orders", partition_data=partition_data)]
         )
+        self.produced.on_request(request)
+        return request
 
     def sentences(self) -> list[str]:
         """The sentences that are violated by what was sent."""
@@ -140,15 +145,6 @@ def test_a_sticky_partition_lasts_for_a_batch_and_no_longer(partitioner_class: s
     assert sentences_of(Observed(partitioner_class, batch_size=128), (1,), (1,)) == [BATCH_DECIDES]
 
 
-def test_the_built_in_partitioner_stays_for_a_batch_and_not_for_ever() -> None:
-    assert sentences_of(Observed("BuiltInPartitioner"), (1,), (1,), (2, 2), (2,), (0,)) == []
-    assert sentences_of(Observed("BuiltInPartitioner"), (1,), (2,)) == [BATCH_DECIDES]
-    ignoring = Observed("BuiltInPartitioner", keys=5, partitioner_ignore_keys=True)
-    assert sentences_of(ignoring, (1,), (1,), (1,)) == []
-    for_ever = sentences_of(Observed("BuiltInPartitioner"), *[(1,)] * 150)
-    assert set(for_ever) == {BATCH_DECIDES}
-
-
 def test_a_topic_with_one_partition_leaves_no_choice() -> None:
     for partitioner_class in ("BuiltInPartitioner", "UniformStickyPartitioner", "RoundRobinPartitioner"):
         observed = Observed(partitioner_class)
@@ -168,13 +164,32 @@ def test_a_producer_that_asks_again_before_it_has_a_response_is_found() -> None:
     assert [each.sentence for each in seen.found] == [ASKS_ONCE]
 
 
-def test_bytes_in_a_partition_count_over_a_change_of_the_number_of_partitions() -> None:
-    """The partitioner keeps its partition when partitions are added, and draws another if that one is gone."""
-    for partition_count, partition in ((12, 2), (2, 0), (1, 0)):
-        observed = Observed("BuiltInPartitioner", batch_size=3 * VALUE_BYTES)
-        observed.send(2, 2)
-        observed.set_partition_count(partition_count)
-        assert sentences_of(observed, (partition,)) == []
-        observed.set_partition_count(12)
-        assert sentences_of(observed, (3,)) == []
-        assert sentences_of(observed, (4,)) == ([] if partition_count == 1 else [BATCH_DECIDES])
+def test_the_built_in_partitioner_goes_where_its_random_numbers_say() -> None:
+    """The first number is 7, and 7 modulo 3 is 1. With 200 bytes the fourth record is enough for no full batch."""
+    assert sentences_of(Observed("BuiltInPartitioner", batch_size=200), *[(1,)] * 7) == []
+    assert sentences_of(Observed("BuiltInPartitioner"), (2,)) == [LOAD_DECIDES]
+    assert sentences_of(Observed("BuiltInPartitioner", batch_size=200), *[(1,)] * 6, (2,)) == [LOAD_DECIDES]
+    assert LOAD_DECIDES in sentences_of(Observed("BuiltInPartitioner"), *[(1,)] * 100)
+
+
+def test_a_built_in_partitioner_may_ignore_keys() -> None:
+    keys = {"keys": 1, "batch_size": 500}
+    ignoring = Observed("BuiltInPartitioner", **keys, partitioner_ignore_keys=True)
+    assert sentences_of(ignoring, (DRAW % 3,), (DRAW % 3,)) == []
+    wrong = (partition_of_key(b"key-0", 3) + 1) % 3
+    assert sentences_of(Observed("BuiltInPartitioner", **keys), (wrong,)) == [KEY_DECIDES]
+
+
+def test_the_leaders_and_responses_of_a_producer_count_for_its_next_partition() -> None:
+    observed = Observed("BuiltInPartitioner", batch_size=1)
+    built_in = BuiltInPartitions(PartitionerSettings(batch_size=1), DRAW, lambda: 0)
+    for number in range(20):
+        built_in.begin(3)
+        (partition,) = built_in.possible()
+        built_in.add(partition, VALUE_BYTES)
+        built_in.on_sent(partition)
+        request = observed.send(partition)
+        if number % 3 == 0:
+            built_in.on_answered(partition)
+            observed.produced.on_response(request, None)
+    assert observed.sentences() == []
