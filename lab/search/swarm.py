@@ -42,6 +42,7 @@ from regroup.lab.search.swarm_setup import (
     draw_settings,
     draw_topics,
     draw_workload,
+    within_poll_interval,
 )
 from regroup.lab.search.swarm_situations import draw_situations, with_variations
 from regroup.lab.search.swarm_transforms import TRANSFORM_SHARE, with_transform
@@ -147,6 +148,7 @@ def _draw_setup(seed: int, max_members: int, consumer_share: float) -> Simulatio
         settings |= draw_consumer_settings(protocols)
     release = draw_release(random_stream("release"), members)
     settings |= draw_migration_policy(random_stream("migration policy"), members, release)
+    workload = draw_partitioner(random_stream("partitioner"), draw_workload(random_stream("workload")))
     return SimulationPlan(
         title=f"Seed {seed}",
         seed=seed,
@@ -157,7 +159,7 @@ def _draw_setup(seed: int, max_members: int, consumer_share: float) -> Simulatio
         members=members,
         network=draw_network(random_stream("network")),
         disk_latency_ms=random_stream("disk").choice((0, 0, 1, 5, 20)),
-        workload=draw_partitioner(random_stream("partitioner"), draw_workload(random_stream("workload"))),
+        workload=within_poll_interval(workload, members.values()),
     )
 
 

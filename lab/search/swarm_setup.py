@@ -1,6 +1,6 @@
 """Draws the members, topics, settings, network and workload of a plan: everything but its steps."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -77,6 +77,19 @@ def draw_workload(rng: Random) -> Workload:
         process_ms=rng.choice((0, 0, 10, 200)),
         max_poll_records=rng.choice((2, 10, 500)),
     )
+
+
+def within_poll_interval(workload: Workload, members: Collection[MemberPlan]) -> Workload:
+    """The workload, with batches that these members process in half of the shortest `max.poll.interval.ms` at most.
+
+    A member with a longer batch leaves its group, joins again, gets the same records, and so on: with Kafka as well,
+    such a group never becomes Stable once it has fallen behind.
+    """
+    if not workload.process_ms or not members:
+        return workload
+    shortest_ms = min(each.max_poll_interval_ms for each in members)
+    records = int(shortest_ms // (2 * workload.process_ms))
+    return replace(workload, max_poll_records=min(workload.max_poll_records, records))
 
 
 def draw_partitioner(rng: Random, workload: Workload) -> Workload:

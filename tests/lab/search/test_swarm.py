@@ -149,6 +149,14 @@ def test_a_slow_revoker_needs_longer_than_its_rebalance_timeout() -> None:
     assert {(each.protocol, each.max_poll_interval_ms) for each in slow} == {("consumer", 30_000)}
 
 
+def test_a_batch_is_processed_in_half_of_the_shortest_poll_interval() -> None:
+    slow = [each for each in map(draw_plan, range(300)) if each.workload.process_ms]
+    assert {each.workload.max_poll_records for each in slow} > {2, 10, 500}
+    for plan in slow:
+        shortest_ms = min(each.max_poll_interval_ms for each in plan.members.values())
+        assert 2 * plan.workload.process_ms * plan.workload.max_poll_records <= shortest_ms
+
+
 def test_only_new_brokers_with_classic_groups_have_a_drawn_migration_policy() -> None:
     plans = [plan for plan in map(draw_plan, range(300)) if MIGRATION_POLICY in plan.settings]
     assert 10 < len(plans) < 40
