@@ -85,6 +85,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             for sentence in (
                 m.NO_TWO_READERS,
                 m.NEW_ID_OWNS_NOTHING,
+                m.CLOSED_OWNS_NOTHING,
                 m.ONLY_OWNED_PARTITIONS,
                 m.COMMIT_NOT_AHEAD,
                 m.NO_RECORD_SKIPPED,

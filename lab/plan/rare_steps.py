@@ -51,3 +51,13 @@ class ErrorIsUnknown(Sentence, frozen=True):
     templates = ("the response to {member}'s next {api} has an unknown error code",)
     member: str
     api: str
+
+
+class ResponseIsLate(Sentence, frozen=True):
+    """The response to the consumer's next request of this type takes `latency_ms` longer, as over a slow connection of
+    its own."""
+
+    templates = ("the response to {member}'s next {api} takes {latency_ms} longer",)
+    member: str
+    api: str
+    latency_ms: int

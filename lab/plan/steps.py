@@ -15,6 +15,7 @@ from regroup.lab.plan.rare_steps import (
     InstanceIdIsTaken,
     OldMemberComesAndGoes,
     ProtocolIsChanged,
+    ResponseIsLate,
     Unsubscribes,
 )
 from regroup.lab.plan.sentences import Sentence
@@ -376,7 +377,16 @@ ClientStep = (
     | ProtocolIsChanged
     | OldMemberComesAndGoes
 )
-NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost | ErrorIsUnknown
+NetworkStep = (
+    CutOff
+    | ReceivesNothing
+    | SlowNetwork
+    | ConnectionsReset
+    | RequestLost
+    | ResponseLost
+    | ErrorIsUnknown
+    | ResponseIsLate
+)
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails
 TopicStep = TopicIsCreated | TopicGrows | TopicIsDeleted

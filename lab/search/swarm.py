@@ -19,6 +19,7 @@ from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationS
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
+from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics
 from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
@@ -111,6 +112,7 @@ def draw_plan(
         setup = with_variations(random_stream, setup)
         steps += draw_situations(random_stream, setup, duration_ms)
         steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
+        steps += draw_memberships(random_stream, setup)
     plan = replace(
         setup,
         # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.
@@ -118,7 +120,9 @@ def draw_plan(
         faults_end_ms=duration_ms,
         recovery_timeout_ms=_recovery_timeout_ms(setup.members),
     )
-    return with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
+    plan = with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
+    has_situations = has_sequences and has_all_faults
+    return with_different_topics(random_stream("different topics"), plan) if has_situations else plan
 
 
 def _random_stream(seed: int, part: str) -> Random:

@@ -228,6 +228,11 @@ class ObservedMembers:
     def _report_each(self, *violations: MemberViolation | None) -> None:
         self._violations.report_all(each for each in violations if each)
 
+    def on_unsubscribe(self, name: str) -> None:
+        """Note that the application of a member unsubscribes from all topics: it gives up its partitions next."""
+        self.subscriptions.on_unsubscribe(name)
+        self._commits.on_unsubscribe(name)
+
     def on_note(self, name: str, note: MemberNote) -> None:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
         its commits are then not checked."""

@@ -21,7 +21,10 @@ from regroup.protocol.messages.cluster import MetadataResponse
 from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
 
 UNSUBSCRIBED_STAYS_OUT: Final = "A member that has unsubscribed does not join before it subscribes again."
-PATTERN_NEEDS_METADATA: Final = "A classic member with a pattern joins only when it has seen the topics of the cluster."
+PATTERN_NEEDS_METADATA: Final = (
+    "A classic member that has subscribed to a pattern joins only when it has seen the topics of the cluster since "
+    "then."
+)
 LEADER_ASSIGNS_ALL_TOPICS: Final = (
     "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning "
     "and no member owns any yet."
@@ -36,7 +39,7 @@ class Subscriptions:
         self._topics: set[str] = set()
         """The topics that have existed from the beginning of the run."""
         self._without_metadata: set[str] = set()
-        """Members with a pattern whose process has got no metadata yet."""
+        """Members that have got no metadata since they subscribed to a pattern."""
         self._with_pattern: set[str] = set()
         self._sound: set[str] = set()
         """Members whose assignor, when they lead, is without a fault."""
@@ -76,6 +79,8 @@ class Subscriptions:
     def on_subscribe(self, name: str) -> None:
         """Note that the application of a member has subscribed again."""
         self._unsubscribed.discard(name)
+        if name in self._with_pattern:
+            self._without_metadata.add(name)
 
     def on_response(self, name: str, response: Any) -> None:
         """Keep what a member learns: the topics of the cluster, and as a leader the subscriptions of its group."""

@@ -79,6 +79,17 @@ def test_a_member_with_a_pattern_needs_metadata_in_each_of_its_processes() -> No
     assert join(observed) is not None
 
 
+def test_a_member_that_subscribes_to_its_pattern_again_needs_newer_metadata() -> None:
+    for has_pattern in (True, False):
+        observed = subscriptions(has_pattern=has_pattern)
+        observed.on_response("anna", MetadataResponse(brokers=[], topics=[]))
+        observed.on_unsubscribe("anna")
+        observed.on_subscribe("anna")
+        assert (join(observed) is not None) is has_pattern
+        observed.on_response("anna", MetadataResponse(brokers=[], topics=[]))
+        assert join(observed) is None
+
+
 def test_a_leader_must_assign_each_topic_that_has_existed_all_along() -> None:
     assert lead(subscriptions(), "orders", "clicks") is None
     assert lead(subscriptions(), "orders") == MemberViolation(

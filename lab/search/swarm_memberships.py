@@ -1,0 +1,70 @@
+"""Draws how memberships begin and end at unusual moments: a member is closed before it has a member id, a leader learns
+of the topics of others while it asks for its own.
+
+    steps = draw_memberships(random_stream, plan)
+    plan = with_different_topics(random_stream("different topics"), plan)
+
+Each situation has a random stream of its own, so that in all other plans a seed draws what it drew before.
+"""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Final
+
+from msgspec.structs import replace
+
+from regroup.lab.plan.plan import PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import ResponseIsLate
+from regroup.lab.plan.steps import Joins, Leaves
+from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.plan.validation import CLASSIC
+
+EARLY_DEPARTURE_SHARE: Final = 1 / 12
+"""The share of plans with dynamic classic members in which one is closed while its first JoinGroup is in flight."""
+
+DIFFERENT_TOPICS_SHARE: Final = 1 / 16
+"""The share of plans in which classic members subscribe to different topics, and learn late which there are."""
+OTHER_TOPICS: Final = {"orders": 2, "payments": 3}
+
+
+def draw_memberships(random_stream: Callable[[str], Random], plan: SimulationPlan) -> Iterator[PlannedStep]:
+    """Draw these situations of a plan: mostly none. `random_stream` makes a random stream from the name of a part of
+    the plan."""
+    dynamic = [name for name, each in plan.members.items() if each.protocol == CLASSIC and each.instance_id is None]
+    departures = random_stream("early departures")
+    if dynamic and departures.random() < EARLY_DEPARTURE_SHARE:
+        yield from draw_early_departure(departures, departures.choice(dynamic))
+
+
+def draw_early_departure(rng: Random, member: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which a member is closed when it has sent its first JoinGroup, and joins again later."""
+    milestone = f"{member} sends JoinGroup"
+    yield PlannedStep(StepTrigger(milestone), Leaves(member))
+    yield PlannedStep(StepTrigger(milestone, rng.choice((500, 10_000))), Joins(member))
+
+
+def with_different_topics(rng: Random, plan: SimulationPlan) -> SimulationPlan:
+    """A plan of classic members that subscribe to different topics, and whose first Metadata responses come late;
+    mostly the plan as it is.
+
+    One that becomes the leader meanwhile has asked for its own topics alone, and has to ask for those of the others,
+    too.
+    """
+    members = plan.members
+    if rng.random() >= DIFFERENT_TOPICS_SHARE or len(members) < 2:
+        return plan
+    if any(each.protocol != CLASSIC or each.pattern or each.transforms_to for each in members.values()):
+        return plan
+    topics = plan.topics if len(plan.topics) > 1 else {**OTHER_TOPICS, **plan.topics}
+    late_ms = rng.choice((10_000, 20_000))
+    late = [PlannedStep(StepTrigger(), ResponseIsLate(name, "Metadata", late_ms)) for name in members]
+    joins = [PlannedStep(StepTrigger(), Joins(name)) for name in list(members)[:2]]
+    return replace(
+        plan,
+        topics=topics,
+        members={
+            name: replace(each, topics=(list(topics)[number % len(topics)],))
+            for number, (name, each) in enumerate(members.items())
+        },
+        steps=(*late, *joins, *plan.steps),
+    )

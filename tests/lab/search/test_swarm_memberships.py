@@ -1,0 +1,44 @@
+"""Members are closed at unusual moments, and leaders get metadata late, in few plans; they can be played."""
+
+from functools import partial
+from random import Random
+
+from msgspec.structs import replace
+
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.rare_steps import ResponseIsLate
+from regroup.lab.plan.validation import CONSUMER, check_plan
+from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics
+
+SEEDS = range(300)
+BEN = MemberPlan(protocol=CONSUMER)
+
+
+def stream_of(seed: int, part: str) -> Random:
+    return Random(f"{seed}/{part}")
+
+
+def sentences(seed: int, plan: SimulationPlan) -> list[str]:
+    return [str(each.step) for each in draw_memberships(partial(stream_of, seed), plan)]
+
+
+def test_only_dynamic_members_are_closed_while_their_first_request_to_join_is_in_flight() -> None:
+    dynamic, static = (
+        SimulationPlan(members={"anna": each}) for each in (MemberPlan(), MemberPlan(instance_id="anna-1"))
+    )
+    closed = [seed for seed in SEEDS if sentences(seed, dynamic) == ["anna leaves", "anna joins"]]
+    assert 10 < len(closed) < 50
+    assert not any(sentences(seed, static) for seed in SEEDS)
+
+
+def test_few_classic_groups_have_members_with_different_topics_that_learn_of_them_late() -> None:
+    plan = SimulationPlan(topics={"orders": 2}, members={"anna": MemberPlan(), "ben": MemberPlan()})
+    drawn = [with_different_topics(stream_of(seed, ""), plan) for seed in SEEDS]
+    changed = [each for each in drawn if each is not plan]
+    assert 5 < len(changed) < 40
+    for each in changed:
+        check_plan(each)
+        assert [member.topics for member in each.members.values()] == [("orders",), ("payments",)]
+        assert [step.step.member for step in each.steps if isinstance(step.step, ResponseIsLate)] == ["anna", "ben"]
+    alone, mixed = (replace(plan, members=each) for each in ({"anna": MemberPlan()}, plan.members | {"carla": BEN}))
+    assert all(with_different_topics(stream_of(seed, ""), each) is each for seed in SEEDS for each in (alone, mixed))
