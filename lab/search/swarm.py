@@ -19,7 +19,7 @@ from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationS
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
-from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics
+from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
@@ -121,8 +121,10 @@ def draw_plan(
         recovery_timeout_ms=_recovery_timeout_ms(setup.members),
     )
     plan = with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
-    has_situations = has_sequences and has_all_faults
-    return with_different_topics(random_stream("different topics"), plan) if has_situations else plan
+    if has_sequences and has_all_faults:
+        plan = with_different_topics(random_stream("different topics"), plan)
+        plan = with_taken_instance_id(random_stream("taken instance id"), plan)
+    return plan
 
 
 def _random_stream(seed: int, part: str) -> Random:

@@ -1,8 +1,9 @@
 """Draws how memberships begin and end at unusual moments: a member is closed before it has a member id, a leader learns
-of the topics of others while it asks for its own.
+of the topics of others while it asks for its own, a static member is fenced when it commits.
 
     steps = draw_memberships(random_stream, plan)
     plan = with_different_topics(random_stream("different topics"), plan)
+    plan = with_taken_instance_id(random_stream("taken instance id"), plan)
 
 Each situation has a random stream of its own, so that in all other plans a seed draws what it drew before.
 """
@@ -14,8 +15,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import ResponseIsLate
-from regroup.lab.plan.steps import Joins, Leaves
+from regroup.lab.plan.rare_steps import InstanceIdIsTaken, ResponseIsLate, Unsubscribes
+from regroup.lab.plan.steps import Joins, Leaves, SlowNetwork
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC
 
@@ -24,6 +25,9 @@ EARLY_DEPARTURE_SHARE: Final = 1 / 12
 
 DIFFERENT_TOPICS_SHARE: Final = 1 / 16
 """The share of plans in which classic members subscribe to different topics, and learn late which there are."""
+TAKEN_ID_SHARE: Final = 1 / 2
+"""The share of plans with records and classic members in which another process takes the instance id of one that is
+about to commit."""
 OTHER_TOPICS: Final = {"orders": 2, "payments": 3}
 
 
@@ -68,3 +72,31 @@ def with_different_topics(rng: Random, plan: SimulationPlan) -> SimulationPlan:
         },
         steps=(*late, *joins, *plan.steps),
     )
+
+
+def with_taken_instance_id(rng: Random, plan: SimulationPlan) -> SimulationPlan:
+    """A plan in which a client takes the instance id of a member shortly before the member's second commit, which is
+    refused then; in half of them its application unsubscribes while the commit is in flight. Mostly the plan as it
+    is."""
+    names = [
+        name
+        for name, each in plan.members.items()
+        if each.protocol == CLASSIC and not each.faults and not each.transforms_to
+    ]
+    if not plan.workload.records_per_s or not names or rng.random() >= TAKEN_ID_SHARE:
+        return plan
+    name = rng.choice(names)
+    taken = replace(plan.members[name], instance_id=f"{name}-taken", client="")
+    steps = draw_fenced_commit(rng, name, taken.auto_commit_interval_ms)
+    return replace(plan, members={**plan.members, name: taken}, steps=(*plan.steps, *steps))
+
+
+def draw_fenced_commit(rng: Random, member: str, interval_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which the instance id of a member is taken before the commit that it makes `interval_ms` after
+    the first one, and it comes back later."""
+    milestone = f"{member} sends OffsetCommit"
+    yield PlannedStep(StepTrigger(milestone, interval_ms - 400), InstanceIdIsTaken(member))
+    if rng.random() < 0.5:
+        yield PlannedStep(StepTrigger(milestone, interval_ms - 100), SlowNetwork(400, 2_000))
+        yield PlannedStep(StepTrigger(milestone, interval_ms + 300), Unsubscribes(member, 5_000))
+    yield PlannedStep(StepTrigger(milestone, interval_ms + 20_000), Joins(member))

@@ -1,4 +1,4 @@
-"""Members are closed at unusual moments, and leaders get metadata late, in few plans; they can be played."""
+"""Members are closed or fenced at unusual moments, or learn late of topics, in few plans, which can be played."""
 
 from functools import partial
 from random import Random
@@ -6,9 +6,10 @@ from random import Random
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.rare_steps import ResponseIsLate
+from regroup.lab.plan.rare_steps import ResponseIsLate, Unsubscribes
 from regroup.lab.plan.validation import CONSUMER, check_plan
-from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics
+from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics, with_taken_instance_id
+from regroup.members.runtime.workload import Workload
 
 SEEDS = range(300)
 BEN = MemberPlan(protocol=CONSUMER)
@@ -42,3 +43,17 @@ def test_few_classic_groups_have_members_with_different_topics_that_learn_of_the
         assert [step.step.member for step in each.steps if isinstance(step.step, ResponseIsLate)] == ["anna", "ben"]
     alone, mixed = (replace(plan, members=each) for each in ({"anna": MemberPlan()}, plan.members | {"carla": BEN}))
     assert all(with_different_topics(stream_of(seed, ""), each) is each for seed in SEEDS for each in (alone, mixed))
+
+
+def test_the_instance_id_of_a_member_that_reads_records_may_be_taken_when_it_commits() -> None:
+    plan = SimulationPlan(members={"anna": MemberPlan(), "ben": BEN}, workload=Workload(records_per_s=1))
+    drawn = [with_taken_instance_id(stream_of(seed, ""), plan) for seed in SEEDS]
+    changed = [each for each in drawn if each is not plan]
+    assert 100 < len(changed) < 200
+    for each in changed:
+        check_plan(each)
+        assert (each.members["anna"].instance_id, each.members["ben"]) == ("anna-taken", BEN)
+    unsubscribing = [each for each in changed if any(isinstance(step.step, Unsubscribes) for step in each.steps)]
+    assert 40 < len(unsubscribing) < 120
+    for without in (replace(plan, members={"ben": BEN}), replace(plan, workload=Workload())):
+        assert all(with_taken_instance_id(stream_of(seed, ""), without) is without for seed in SEEDS)
