@@ -30,6 +30,15 @@ class InstanceIdIsTaken(Sentence, frozen=True):
     member: str
 
 
+class CommitsUnsubscribed(Sentence, frozen=True):
+    """A consumer that has not subscribed commits offsets of a topic, which only a group without members allows."""
+
+    templates = ("a consumer without a subscription commits {count} in {topic} for group {group}",)
+    count: int
+    topic: str
+    group: str
+
+
 class ProtocolIsChanged(Sentence, frozen=True):
     """A client sends a ConsumerGroupHeartbeat (KIP-848) with the member id of a classic consumer, which joins by it."""
 

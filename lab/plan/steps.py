@@ -10,6 +10,7 @@ from typing import Final
 
 from regroup.lab.plan.expectations import Expectation
 from regroup.lab.plan.rare_steps import (
+    CommitsUnsubscribed,
     CommitsWithoutGeneration,
     ErrorIsUnknown,
     InstanceIdIsTaken,
@@ -374,6 +375,7 @@ ClientStep = (
     | GroupIsDescribed
     | InvalidRequestIsSent
     | InstanceIdIsTaken
+    | CommitsUnsubscribed
     | ProtocolIsChanged
     | OldMemberComesAndGoes
 )

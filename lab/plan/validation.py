@@ -12,7 +12,7 @@ from regroup.coordinator.consumer.targets import ASSIGNORS
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import OldMemberComesAndGoes
+from regroup.lab.plan.rare_steps import CommitsUnsubscribed, OldMemberComesAndGoes
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
 from regroup.lab.plan.step_sentences import brokers_named, members_named, parse_step
 from regroup.lab.plan.steps import (
@@ -43,6 +43,7 @@ CLASSIC_FAULTS: Final = tuple(kind for kind in MemberFaultKind if kind is not Me
 STEPS_OF_GROUPS: Final = (
     OffsetsAreDeleted,
     OffsetsAreAltered,
+    CommitsUnsubscribed,
     GroupIsDeleted,
     NewMemberDoesNotReturn,
     NewMemberFallsSilent,
@@ -223,7 +224,7 @@ def _step_problems(planned: PlannedStep, plan: SimulationPlan, topics: Iterable[
             yield PlanProblem(
                 f"broker {broker}", f"unknown broker: {broker}; the last one is broker {plan.brokers - 1}"
             )
-    if isinstance(step, TopicGrows | TopicIsDeleted | OffsetsAreDeleted | OffsetsAreAltered):
+    if isinstance(step, TopicGrows | TopicIsDeleted | OffsetsAreDeleted | OffsetsAreAltered | CommitsUnsubscribed):
         yield from _unknown("topic", step.topic, topics)
     if isinstance(step, (GroupIsStable, GroupIsEmpty, *STEPS_OF_GROUPS)):
         yield from _unknown("group", step.group, dict.fromkeys(each.group for each in plan.members.values()))

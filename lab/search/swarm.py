@@ -112,7 +112,7 @@ def draw_plan(
         setup = with_variations(random_stream, setup)
         steps += draw_situations(random_stream, setup, duration_ms)
         steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
-        steps += draw_memberships(random_stream, setup)
+        steps += draw_memberships(random_stream, setup, duration_ms)
     plan = replace(
         setup,
         # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.

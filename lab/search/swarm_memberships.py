@@ -1,7 +1,7 @@
 """Draws how memberships begin and end at unusual moments: a member is closed before it has a member id, a leader learns
 of the topics of others while it asks for its own, a static member is fenced when it commits.
 
-    steps = draw_memberships(random_stream, plan)
+    steps = draw_memberships(random_stream, plan, duration_ms)
     plan = with_different_topics(random_stream("different topics"), plan)
     plan = with_taken_instance_id(random_stream("taken instance id"), plan)
 
@@ -15,7 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import InstanceIdIsTaken, ResponseIsLate, Unsubscribes
+from regroup.lab.plan.rare_steps import CommitsUnsubscribed, InstanceIdIsTaken, ResponseIsLate, Unsubscribes
 from regroup.lab.plan.steps import Joins, Leaves, SlowNetwork
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC
@@ -25,19 +25,30 @@ EARLY_DEPARTURE_SHARE: Final = 1 / 12
 
 DIFFERENT_TOPICS_SHARE: Final = 1 / 16
 """The share of plans in which classic members subscribe to different topics, and learn late which there are."""
+UNSUBSCRIBED_COMMIT_SHARE: Final = 1 / 16
+"""The share of plans in which a consumer that has not subscribed commits offsets of the group."""
 TAKEN_ID_SHARE: Final = 1 / 2
 """The share of plans with records and classic members in which another process takes the instance id of one that is
 about to commit."""
 OTHER_TOPICS: Final = {"orders": 2, "payments": 3}
 
 
-def draw_memberships(random_stream: Callable[[str], Random], plan: SimulationPlan) -> Iterator[PlannedStep]:
+def draw_memberships(
+    random_stream: Callable[[str], Random], plan: SimulationPlan, duration_ms: int
+) -> Iterator[PlannedStep]:
     """Draw these situations of a plan: mostly none. `random_stream` makes a random stream from the name of a part of
-    the plan."""
+    the plan, `duration_ms` is for how long there are faults."""
     dynamic = [name for name, each in plan.members.items() if each.protocol == CLASSIC and each.instance_id is None]
     departures = random_stream("early departures")
     if dynamic and departures.random() < EARLY_DEPARTURE_SHARE:
         yield from draw_early_departure(departures, departures.choice(dynamic))
+    unsubscribed = random_stream("commits without a subscription")
+    if unsubscribed.random() < UNSUBSCRIBED_COMMIT_SHARE:
+        group, topic = next(iter(plan.members.values())).group, unsubscribed.choice(list(plan.topics))
+        commits = CommitsUnsubscribed(unsubscribed.choice((0, 3)), topic, group)
+        for at_ms in (0, unsubscribed.randrange(duration_ms) // 100 * 100):
+            yield PlannedStep(StepTrigger(delay_ms=at_ms), commits)
+        yield PlannedStep(StepTrigger("the group is Empty", 100), commits)
 
 
 def draw_early_departure(rng: Random, member: str) -> Iterator[PlannedStep]:

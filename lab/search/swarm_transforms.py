@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import CommitsUnsubscribed
 from regroup.lab.plan.steps import (
     AbandonsTransaction,
     AbortsTransaction,
@@ -37,7 +38,7 @@ OUTPUT_TOPIC: Final = "totals"
 READERS: Final = ("rita", "rolf")
 OTHER_OFFSETS: Final = (
     *(CommitsInTransaction, AbortsTransaction, AbandonsTransaction, IsFencedInTransaction),
-    *(OffsetsAreAltered, OffsetsAreDeleted, GroupIsDeleted, TopicIsCreated, TopicIsDeleted),
+    *(OffsetsAreAltered, OffsetsAreDeleted, CommitsUnsubscribed, GroupIsDeleted, TopicIsCreated, TopicIsDeleted),
 )
 """Steps after which a group has other offsets than those of the transactions with its outputs."""
 

@@ -28,7 +28,7 @@ from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
 from regroup.lab.checker.members.retries import Retries
-from regroup.lab.checker.members.subscriptions import Subscriptions
+from regroup.lab.checker.members.subscriptions import Subscriptions, check_unsubscribed_commit
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommitCompleted,
@@ -239,6 +239,11 @@ class ObservedMembers:
         self.subscriptions.on_unsubscribe(name)
         self._commits.on_unsubscribe(name)
         self._fenced_commits.on_unsubscribe(name)
+
+    def on_unsubscribed_commit(self, sent: Collection[OffsetCommitRequest], change: CommitCompleted) -> None:
+        """Check how the commit of a consumer that has not subscribed has ended, and the requests that have carried
+        it."""
+        self._report_each(check_unsubscribed_commit(sent, change))
 
     def on_note(self, name: str, note: MemberNote) -> None:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and

@@ -11,8 +11,9 @@ from regroup.lab.plan.plan import MemberPlan
 from regroup.lab.plan.validation import CLASSIC
 from regroup.lab.simulation.clients.flawed_requests import flawed_request
 from regroup.lab.simulation.clients.lab_client import LabClient
+from regroup.lab.simulation.clients.unsubscribed_consumer import UNSUBSCRIBED_HOST, UnsubscribedConsumer
 from regroup.lab.simulation.world import World
-from regroup.protocol.consumer.subscription import Subscription, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, TopicPartition, encode_subscription
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
@@ -66,6 +67,8 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
             planned = world.plan.members[member]
             if planned.instance_id is not None:
                 _spawn_once(world, planned.group, replace(_join_group(planned), group_instance_id=planned.instance_id))
+        case rare.CommitsUnsubscribed():
+            _commit_unsubscribed(step, world)
         case rare.ProtocolIsChanged(member):
             if (heartbeat := _heartbeat_of_consumer_protocol(member, world)) is not None:
                 _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)
@@ -121,6 +124,14 @@ def _join_group(planned: MemberPlan, version: int = 1) -> JoinGroupRequest:
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name=each, metadata=metadata) for each in planned.assignors],
     )
+
+
+def _commit_unsubscribed(step: rare.CommitsUnsubscribed, world: World) -> None:
+    """Commit the same offset of each partition of a topic, as a consumer that has not subscribed."""
+    transport = world.members.other_client(UNSUBSCRIBED_HOST).transport
+    observe = world.checker.members.on_unsubscribed_commit if world.checker else lambda sent, change: None
+    consumer = UnsubscribedConsumer(step.group, transport, observe)
+    consumer.commit({TopicPartition(step.topic, each): step.count for each in _partitions(step.topic, world)})
 
 
 async def come_and_go(client: LabClient, join: JoinGroupRequest) -> None:

@@ -1,5 +1,7 @@
 """Steps that hardly any scenario needs: what they do to the group, and that the checker finds nothing."""
 
+import pytest
+
 from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import ProtocolIsChanged, ResponseIsLate
@@ -71,6 +73,12 @@ def test_each_partition_of_a_commit_may_have_an_unknown_error_code() -> None:
 def test_a_member_stays_in_its_group_after_an_unknown_error_code() -> None:
     played = outcome("at 15s: the response to anna's next Heartbeat has an unknown error code")
     assert reasons(played, MemberRemoved) == []
+
+
+@pytest.mark.parametrize(("at_s", "is_accepted"), [(0, True), (15, False)])
+def test_a_consumer_without_a_subscription_commits_if_its_group_has_no_members(at_s: int, is_accepted: bool) -> None:
+    played = outcome(f"at {at_s}s: a consumer without a subscription commits 3 in orders for group lab")
+    assert ("offsets-committed" in {each.type for each in played.records}) is is_accepted
 
 
 def test_the_response_to_one_request_may_be_late() -> None:
