@@ -239,6 +239,7 @@ class ObservedMembers:
         self.subscriptions.on_unsubscribe(name)
         self._commits.on_unsubscribe(name)
         self._fenced_commits.on_unsubscribe(name)
+        self._fenced.on_unsubscribe(name)
 
     def on_unsubscribed_commit(self, sent: Collection[OffsetCommitRequest], change: CommitCompleted) -> None:
         """Check how the commit of a consumer that has not subscribed has ended, and the requests that have carried
