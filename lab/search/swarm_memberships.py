@@ -28,8 +28,8 @@ DIFFERENT_TOPICS_SHARE: Final = 1 / 16
 UNSUBSCRIBED_COMMIT_SHARE: Final = 1 / 16
 """The share of plans in which a consumer that has not subscribed commits offsets of the group."""
 TAKEN_ID_SHARE: Final = 1 / 2
-"""The share of plans with records and classic members in which another process takes the instance id of one that is
-about to commit."""
+"""The share of plans with records, and with classic members alone, in which another process takes the instance id of
+one that is about to commit."""
 OTHER_TOPICS: Final = {"orders": 2, "payments": 3}
 
 
@@ -94,7 +94,8 @@ def with_taken_instance_id(rng: Random, plan: SimulationPlan) -> SimulationPlan:
         for name, each in plan.members.items()
         if each.protocol == CLASSIC and not each.faults and not each.transforms_to
     ]
-    if not plan.workload.records_per_s or not names or rng.random() >= TAKEN_ID_SHARE:
+    is_classic = all(each.protocol == CLASSIC for each in plan.members.values())
+    if not plan.workload.records_per_s or not names or not is_classic or rng.random() >= TAKEN_ID_SHARE:
         return plan
     name = rng.choice(names)
     taken = replace(plan.members[name], instance_id=f"{name}-taken", client="")

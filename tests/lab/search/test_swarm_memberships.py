@@ -53,14 +53,14 @@ def test_few_classic_groups_have_members_with_different_topics_that_learn_of_the
 
 
 def test_the_instance_id_of_a_member_that_reads_records_may_be_taken_when_it_commits() -> None:
-    plan = SimulationPlan(members={"anna": MemberPlan(), "ben": BEN}, workload=Workload(records_per_s=1))
+    plan = SimulationPlan(members={"anna": MemberPlan()}, workload=Workload(records_per_s=1))
     drawn = [with_taken_instance_id(stream_of(seed, ""), plan) for seed in SEEDS]
     changed = [each for each in drawn if each is not plan]
     assert 100 < len(changed) < 200
     for each in changed:
         check_plan(each)
-        assert (each.members["anna"].instance_id, each.members["ben"]) == ("anna-taken", BEN)
+        assert each.members["anna"].instance_id == "anna-taken"
     unsubscribing = [each for each in changed if any(isinstance(step.step, Unsubscribes) for step in each.steps)]
     assert 40 < len(unsubscribing) < 120
-    for without in (replace(plan, members={"ben": BEN}), replace(plan, workload=Workload())):
+    for without in (replace(plan, members=plan.members | {"ben": BEN}), replace(plan, workload=Workload())):
         assert all(with_taken_instance_id(stream_of(seed, ""), without) is without for seed in SEEDS)
