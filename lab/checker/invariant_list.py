@@ -15,6 +15,7 @@ from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.commits import COMMIT_SENTENCES
 from regroup.lab.checker.members.departures import DEPARTURE_SENTENCES
+from regroup.lab.checker.members.fenced_commits import FENCED_IN_ITS_GENERATION
 from regroup.lab.checker.members.fenced_members import FENCED_SENTENCES
 from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
@@ -87,6 +88,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             for sentence in (
                 m.NO_TWO_READERS,
                 m.NEW_ID_OWNS_NOTHING,
+                m.CLOSED_OWNS_NOTHING,
                 m.ONLY_OWNED_PARTITIONS,
                 m.COMMIT_NOT_AHEAD,
                 m.NO_RECORD_SKIPPED,
@@ -96,6 +98,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 POLL_TIMEOUT,
                 *DEPARTURE_SENTENCES,
                 *FENCED_SENTENCES,
+                FENCED_IN_ITS_GENERATION,
                 *COMMIT_SENTENCES,
                 *PLANNED_SENTENCES,
                 *RETRY_SENTENCES,

@@ -38,6 +38,15 @@ class InstanceIdIsTaken(Sentence, frozen=True):
     member: str
 
 
+class CommitsUnsubscribed(Sentence, frozen=True):
+    """A consumer that has not subscribed commits offsets of a topic, which only a group without members allows."""
+
+    templates = ("a consumer without a subscription commits {count} in {topic} for group {group}",)
+    count: int
+    topic: str
+    group: str
+
+
 class ProtocolIsChanged(Sentence, frozen=True):
     """A client sends a ConsumerGroupHeartbeat (KIP-848) with the member id of a classic consumer, which joins by it."""
 
@@ -91,9 +100,20 @@ class ErrorIsUnknown(Sentence, frozen=True):
     api: str
 
 
+class ResponseIsLate(Sentence, frozen=True):
+    """The response to the consumer's next request of this type takes `latency_ms` longer, as over a slow connection of
+    its own."""
+
+    templates = ("the response to {member}'s next {api} takes {latency_ms} longer",)
+    member: str
+    api: str
+    latency_ms: int
+
+
 RareTransactionStep = CommitsWithoutGeneration | CommitsByInstanceIdAlone
 RareClientStep = (
     InstanceIdIsTaken
+    | CommitsUnsubscribed
     | ProtocolIsChanged
     | OldMemberComesAndGoes
     | RackIsLeftOut

@@ -9,7 +9,13 @@ Sentences are parsed in `step_sentences`; expectations are in `expectations`.
 from typing import Final
 
 from regroup.lab.plan.expectations import Expectation
-from regroup.lab.plan.rare_steps import ErrorIsUnknown, RareClientStep, RareTransactionStep, Unsubscribes
+from regroup.lab.plan.rare_steps import (
+    ErrorIsUnknown,
+    RareClientStep,
+    RareTransactionStep,
+    ResponseIsLate,
+    Unsubscribes,
+)
 from regroup.lab.plan.sentences import Sentence
 
 ALL_HOSTS: Final = "all hosts"
@@ -367,7 +373,16 @@ ClientStep = (
     | InvalidRequestIsSent
     | RareClientStep
 )
-NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost | ErrorIsUnknown
+NetworkStep = (
+    CutOff
+    | ReceivesNothing
+    | SlowNetwork
+    | ConnectionsReset
+    | RequestLost
+    | ResponseLost
+    | ErrorIsUnknown
+    | ResponseIsLate
+)
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails
 TopicStep = TopicIsCreated | TopicGrows | TopicIsDeleted

@@ -13,6 +13,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import (
+    CommitsUnsubscribed,
     NewMemberCommitsAndJoins,
     OldMemberComesAndGoes,
     OtherBrokerIsAsked,
@@ -48,6 +49,7 @@ CLASSIC_FAULTS: Final = tuple(kind for kind in MemberFaultKind if kind is not Me
 STEPS_OF_GROUPS: Final = (
     OffsetsAreDeleted,
     OffsetsAreAltered,
+    CommitsUnsubscribed,
     GroupIsDeleted,
     NewMemberDoesNotReturn,
     NewMemberFallsSilent,
@@ -231,7 +233,7 @@ def _step_problems(planned: PlannedStep, plan: SimulationPlan, topics: Iterable[
             yield PlanProblem(
                 f"broker {broker}", f"unknown broker: {broker}; the last one is broker {plan.brokers - 1}"
             )
-    if isinstance(step, TopicGrows | TopicIsDeleted | OffsetsAreDeleted | OffsetsAreAltered):
+    if isinstance(step, TopicGrows | TopicIsDeleted | OffsetsAreDeleted | OffsetsAreAltered | CommitsUnsubscribed):
         yield from _unknown("topic", step.topic, topics)
     if isinstance(step, (GroupIsStable, GroupIsEmpty, *STEPS_OF_GROUPS)):
         yield from _unknown("group", step.group, dict.fromkeys(each.group for each in plan.members.values()))

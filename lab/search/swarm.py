@@ -21,6 +21,7 @@ from regroup.lab.search.swarm_clients import draw_client_situations
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
 from regroup.lab.search.swarm_large_groups import LARGE_GROUP_SHARE, draw_large_group
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
+from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
@@ -120,6 +121,7 @@ def draw_plan(
         steps += draw_situations(random_stream, setup, duration_ms)
         steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
         steps += draw_client_situations(random_stream, setup, duration_ms)
+        steps += draw_memberships(random_stream, setup, duration_ms)
     plan = replace(
         setup,
         # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.
@@ -127,7 +129,11 @@ def draw_plan(
         faults_end_ms=duration_ms,
         recovery_timeout_ms=_recovery_timeout_ms(setup.members),
     )
-    return with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
+    plan = with_transform(random_stream("transform"), plan, transform_share) if has_all_faults else plan
+    if has_sequences and has_all_faults:
+        plan = with_different_topics(random_stream("different topics"), plan)
+        plan = with_taken_instance_id(random_stream("taken instance id"), plan)
+    return plan
 
 
 def _random_stream(seed: int, part: str) -> Random:

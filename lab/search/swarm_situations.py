@@ -58,6 +58,8 @@ WITHOUT_GENERATION_SHARE: Final = 1 / 12
 """The share of plans in which a transactional producer names its member and no generation."""
 UNKNOWN_ERROR_SHARE: Final = 1 / 12
 """The share of plans in which members get error codes that they do not know."""
+UNKNOWN_COMMIT_ERROR_SHARE: Final = 1 / 3
+"""The share of plans with records in which a commit is answered with an error code that no client knows."""
 UNSUBSCRIBING_SHARE: Final = 1 / 12
 """The share of plans with classic members in which one unsubscribes, and subscribes again later."""
 REFUSED_COMMIT_SHARE: Final = 1 / 2
@@ -112,6 +114,8 @@ def draw_situations(random_stream: RandomStream, plan: SimulationPlan, duration_
         yield from draw_new_topics(random_stream("new topics of classic members"), plan.members, duration_ms)
         for name in [name for name, each in plan.members.items() if each.pattern]:
             yield _at(0, RequestLost(name, "Metadata"))  # so that it does not know the topics when it could join
+            # When it subscribes again, it knows its coordinator, and has to wait for the topics alone.
+            yield _at(random_stream(f"absence of {name}").randrange(duration_ms), Unsubscribes(name, 5_000))
     odd = random_stream("odd requests")
     if odd.random() < ODD_REQUEST_SHARE:
         yield from draw_odd_requests(odd, groups, duration_ms)
@@ -189,6 +193,10 @@ def draw_reading_situations(
     refused = random_stream("refused commits")
     if classic and refused.random() < REFUSED_COMMIT_SHARE:
         yield from draw_refused_commits(refused, plan.members, classic)
+    unknown = random_stream("unknown errors of commits")
+    if classic and unknown.random() < UNKNOWN_COMMIT_ERROR_SHARE:
+        for _ in range(2):
+            yield _at(unknown.randrange(duration_ms), ErrorIsUnknown(unknown.choice(classic), "OffsetCommit"))
     zombies = random_stream("zombies")
     if classic and zombies.random() < ZOMBIE_SHARE:
         trigger = StepTrigger(f"{(name := zombies.choice(classic))} is assigned partitions", 5_000)

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import CommitsByInstanceIdAlone, OtherBrokerIsAsked
+from regroup.lab.plan.rare_steps import CommitsByInstanceIdAlone, CommitsUnsubscribed, OtherBrokerIsAsked
 from regroup.lab.plan.steps import (
     AbandonsTransaction,
     AbortsTransaction,
@@ -39,7 +39,7 @@ READERS: Final = ("rita", "rolf")
 OTHER_OFFSETS: Final = (
     *(CommitsInTransaction, AbortsTransaction, AbandonsTransaction, IsFencedInTransaction),
     *(OffsetsAreAltered, OffsetsAreDeleted, GroupIsDeleted, TopicIsCreated, TopicIsDeleted),
-    *(CommitsByInstanceIdAlone, OtherBrokerIsAsked),
+    *(CommitsByInstanceIdAlone, CommitsUnsubscribed, OtherBrokerIsAsked),
 )
 """Steps after which a group has other offsets than those of the transactions with its outputs."""
 

@@ -86,6 +86,8 @@ def _perform_on_network(step: s.NetworkStep, world: World) -> None:
                 network.reset_connections(host)
         case rare.ErrorIsUnknown():
             world.members.unknown_errors.expect(step.member, step.api)
+        case rare.ResponseIsLate():
+            world.members.late_responses.expect(step.member, step.api, step.latency_ms)
         case s.RequestLost() | s.ResponseLost():
             world.interceptor.lose_next(step.member, step.api, response=isinstance(step, s.ResponseLost))
 

@@ -11,11 +11,12 @@ from uuid import UUID
 from regroup.lab.checker.checker import Checker
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.rare_steps import ErrorIsUnknown
+from regroup.lab.plan.rare_steps import ErrorIsUnknown, ResponseIsLate
 from regroup.lab.plan.sound_members import has_sound_assignor, is_impersonated, is_well_behaved
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, READ_COMMITTED, compiled_by_client, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.clients.lab_client import LabClient
+from regroup.lab.simulation.clients.late_responses import LateResponses, LateResponseTransport
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
@@ -81,7 +82,7 @@ class SimulatedMembers:
         """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
         """The name of each member, by each member id that it has had."""
-        self.unknown_errors = UnknownErrors()
+        self.unknown_errors, self.late_responses = UnknownErrors(), LateResponses()
         self.without_assignment: set[str] = set()
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self.processed: Counter[str] = Counter()
@@ -245,9 +246,7 @@ class SimulatedMembers:
         """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
         member = self.by_name.get(name)
         if isinstance(member, SimulatedMember) and not member.is_stopped:
-            member.unsubscribe(
-                lambda: self._checker.members.subscriptions.on_unsubscribe(name) if self._checker else None
-            )
+            member.unsubscribe(lambda: self._checker.members.on_unsubscribe(name) if self._checker else None)
 
     def subscribe(self, name: str) -> None:
         """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
@@ -309,19 +308,23 @@ class SimulatedMembers:
 
     def _observed_transport(self, name: str) -> MemberTransport:
         if self._checker is None:
-            return self._replacing_errors(name, self._transport(name))
+            return self._with_planned_responses(name, self._transport(name))
         dials = self._checker.members.reconnections_of(name)
-        transport = self._replacing_errors(name, DialledTransport(self._transport(name, dials), dials))
+        transport = self._with_planned_responses(name, DialledTransport(self._transport(name, dials), dials))
         if self._plan.members[name].isolation_level == READ_COMMITTED:
             transport = ReaderTransport(transport, self._checker.outputs.on_fetched)
         return ObservedTransport(
             transport, partial(self._on_request, name), partial(self._checker.members.on_response, name)
         )
 
-    def _replacing_errors(self, name: str, transport: MemberTransport) -> MemberTransport:
-        """The transport, with unknown error codes in its responses if the plan has such a step."""
-        if any(isinstance(each.step, ErrorIsUnknown) for each in self._plan.steps):
-            return UnknownErrorTransport(transport, partial(self.unknown_errors.replaced, name))
+    def _with_planned_responses(self, name: str, transport: MemberTransport) -> MemberTransport:
+        """The transport, with unknown error codes in its responses and with late responses if the plan has such
+        steps."""
+        steps = {type(each.step) for each in self._plan.steps}
+        if ErrorIsUnknown in steps:
+            transport = UnknownErrorTransport(transport, partial(self.unknown_errors.replaced, name))
+        if ResponseIsLate in steps:
+            transport = LateResponseTransport(transport, partial(self.late_responses.taken_delay_ms, name))
         return transport
 
     def _on_request(self, name: str, message: Message) -> None:

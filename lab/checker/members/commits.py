@@ -133,6 +133,11 @@ class Commits:
         if is_temporary and sent_ms is not None and self._now_ms() - sent_ms < SHORTEST_TIME_MS:
             process.failed_early_ms = self._now_ms()
 
+    def on_unsubscribe(self, name: str) -> None:
+        """Note that the application of a member unsubscribes: as in Java, it gives up its partitions without a
+        commit."""
+        self._process(name).fetched_ms.clear()
+
     def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Note the committed offsets that a member has fetched; None where there is none."""
         now_ms = self._now_ms()

@@ -86,6 +86,11 @@ class FencedMembers:
         self._generations.pop(name, None)
         self._replaced.discard(name)
 
+    def on_unsubscribe(self, name: str) -> None:
+        """Note that the application of a member unsubscribes, by which the member gives up its generation: as in Java,
+        it ignores what a heartbeat of that generation still gets."""
+        self._generations.pop(name, None)
+
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note the generation of a classic member, and that its heartbeat is fenced in it; None for a request that has
         failed."""

@@ -32,6 +32,9 @@ NO_TWO_READERS: Final = (
 NEW_ID_OWNS_NOTHING: Final = (
     "A member that joins under a new member id has given up what it owned under the former one."
 )
+CLOSED_OWNS_NOTHING: Final = (
+    "A member that is closed has reported by then that it gives up, or has lost, all that it owned."
+)
 ONLY_OWNED_PARTITIONS: Final = "A member processes records only of partitions that it owns."
 COMMIT_NOT_AHEAD: Final = "A committed offset is never ahead of the processed records."
 NO_RECORD_SKIPPED: Final = "No record is skipped."
@@ -242,6 +245,9 @@ class MemberChecker:
             case PartitionsRevoked(partitions) | PartitionsLost(partitions):
                 self._unassign(name, member, partitions, at_ms)
             case ConsumerClosed():
+                if member.owned_partitions and member.is_well_behaved:
+                    owned = ", ".join(map(str, member.owned_partitions))
+                    yield MemberViolation(CLOSED_OWNS_NOTHING, f"{name} still owns {owned}")
                 self.on_member_stop(name, at_ms)
 
     def _on_new_member_id(self, name: str, member: ObservedMember, at_ms: int) -> Iterator[MemberViolation]:

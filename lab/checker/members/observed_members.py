@@ -16,6 +16,7 @@ from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
 from regroup.lab.checker.members.commits import Commits
 from regroup.lab.checker.members.departures import Departures
+from regroup.lab.checker.members.fenced_commits import FencedCommits
 from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.former_zombies import FormerZombies
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
@@ -29,7 +30,7 @@ from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
 from regroup.lab.checker.members.records.sent_records import SentRecords
 from regroup.lab.checker.members.retries import Retries
-from regroup.lab.checker.members.subscriptions import Subscriptions
+from regroup.lab.checker.members.subscriptions import Subscriptions, check_unsubscribed_commit
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommitCompleted,
@@ -63,7 +64,7 @@ class ObservedMembers:
         self.subscriptions = Subscriptions()
         self._leaders = OutdatedLeaders()
         self._words = OwnWords(self.subscriptions.has_pattern)
-        self._commits = Commits(state.now_ms)
+        self._commits, self._fenced_commits = Commits(state.now_ms), FencedCommits(state.now_ms)
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
         self._sent = SentRecords()
@@ -94,7 +95,7 @@ class ObservedMembers:
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._fenced.on_exit(name)  # a former process may have ended by itself
-        for part in (self._commits, self._departures, self._retries, self._words):
+        for part in (self._commits, self._fenced_commits, self._departures, self._retries, self._words):
             part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
@@ -160,6 +161,7 @@ class ObservedMembers:
             return
         if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
             self._owners.on_unsound_assignment(message.group_id, message.generation_id)
+        self._fenced_commits.on_request(name, message)
         self._report_each(
             self._departures.on_request(name, message),
             self._retries.on_request(name, message),
@@ -181,6 +183,7 @@ class ObservedMembers:
         self._leaders.on_response(name, response)
         self._fenced.on_response(name, message, response)
         self._commits.on_response(name, message, response)
+        self._fenced_commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
@@ -218,6 +221,7 @@ class ObservedMembers:
                 self._commits.on_fetched(name, offsets)
             case CommitCompleted():
                 self._commits.on_completed(name, change)
+                self._report_each(self._fenced_commits.on_completed(name, change))
             case PartitionsRevoked(partitions):
                 self._report_each(
                     self._positions.on_revoked(name, partitions, at_ms),
@@ -236,6 +240,8 @@ class ObservedMembers:
                 self._fenced.on_new_life(name)
             case ConsumerError():
                 self._report_each(self._words.on_error(name, change))
+                if change.is_fatal:  # its process ends by this
+                    self._owners.on_member_stop(name, at_ms)
             case ConsumerClosed():
                 self._report_each(self._departures.on_close(name))
         if not isinstance(change, ConsumerError):
@@ -243,6 +249,18 @@ class ObservedMembers:
 
     def _report_each(self, *violations: MemberViolation | None) -> None:
         self._violations.report_all(each for each in violations if each)
+
+    def on_unsubscribe(self, name: str) -> None:
+        """Note that the application of a member unsubscribes from all topics: it gives up its partitions next."""
+        self.subscriptions.on_unsubscribe(name)
+        self._commits.on_unsubscribe(name)
+        self._fenced_commits.on_unsubscribe(name)
+        self._fenced.on_unsubscribe(name)
+
+    def on_unsubscribed_commit(self, sent: Collection[OffsetCommitRequest], change: CommitCompleted) -> None:
+        """Check how the commit of a consumer that has not subscribed has ended, and the requests that have carried
+        it."""
+        self._report_each(check_unsubscribed_commit(sent, change))
 
     def on_note(self, name: str, note: MemberNote) -> None:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
@@ -253,6 +271,7 @@ class ObservedMembers:
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
         self._commits.on_note(name, note)
+        self._fenced_commits.on_note(name, note)
         self._planned.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
@@ -265,6 +284,7 @@ class ObservedMembers:
         self._fenced.on_exit(name)
         self._former_zombies.on_new_life(name)
         self._commits.on_new_life(name)
+        self._fenced_commits.on_new_life(name)
         self._planned.on_new_life(name)
         self._departures.on_new_life(name)
         self._retries.on_new_life(name)

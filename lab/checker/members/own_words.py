@@ -28,6 +28,10 @@ COMMITS_ALL_POSITIONS: Final = (
     "A commit of a classic member has each of its partitions for which it has fetched a committed offset, moved or not."
 )
 REASONS_ARE_TRUE: Final = "A member that joins because of an error has got that error in a response to that request."
+REPEATS_EVERYTHING: Final = (
+    "A member of the consumer protocol says everything, also what it owns, in the heartbeat that joins and in the one "
+    "after an error or a lost response."
+)
 REFUSALS_ARE_NOTED: Final = (
     "A member whose heartbeat is refused, and a classic zombie whose commit is, reports the error before it sends "
     "anything else."
@@ -44,6 +48,7 @@ OWN_WORDS_SENTENCES: Final = (
     REFUSALS_ARE_NOTED,
     ASKS_FOR_ITS_TOPICS,
     REVOKES_SOMETHING,
+    REPEATS_EVERYTHING,
     FAILS_FOR_AN_ERROR,
     NEVER_SYNCS,
 )
@@ -55,6 +60,8 @@ _APIS: Final[dict[type[Message], str]] = {
     OffsetCommitRequest: "OFFSET_COMMIT",
 }
 _REASON: Final = re.compile(r"encountered (\w+) from (\w+) response")
+_REBALANCE_FOUND_BY_COMMIT: Final = "offset commit failed since group is already rebalancing"
+"""The reason that Kafka's consumer gives after a commit with the error REBALANCE_IN_PROGRESS."""
 
 
 class OwnWords:
@@ -77,6 +84,8 @@ class OwnWords:
         """Members whose fault it is to send no SyncGroup."""
         self._classic: set[str] = set()
         """Members that have sent JoinGroup."""
+        self._has_to_repeat: set[str] = set()
+        """Members of the consumer protocol whose last heartbeat was refused, or has got no response."""
         self._unjudged: set[str] = set()
         """Members of the consumer protocol, which commit the partitions that they give up alone, and zombies."""
         self._zombies: set[str] = set()
@@ -88,7 +97,14 @@ class OwnWords:
         self._errors.pop(name, None)
         self._codes.pop(name, None)
         self._unnoted.pop(name, None)
-        for members in (self._classic, self._never_sync, self._late, self._unjudged, self._zombies):
+        for members in (
+            self._classic,
+            self._never_sync,
+            self._late,
+            self._has_to_repeat,
+            self._unjudged,
+            self._zombies,
+        ):
             members.discard(name)
 
     def on_zombie(self, name: str) -> None:
@@ -137,18 +153,29 @@ class OwnWords:
         match message:
             case ConsumerGroupHeartbeatRequest():
                 self._unjudged.add(name)
+                return self._check_heartbeat(name, message)
             case OffsetCommitRequest() if name not in self._unjudged:
                 return self._check_commit(name, message)
             case JoinGroupRequest():
                 self._classic.add(name)
-                found = _REASON.search(message.reason or "")
-                if found and (found[1], found[2]) not in self._errors[name]:
+                if not _errors_in(message.reason or "") <= self._errors[name]:
                     return MemberViolation(REASONS_ARE_TRUE, f"{name} joins, and says: {message.reason}")
             case MetadataRequest() if message.topics is None and name in self._classic and not self._has_pattern(name):
                 return MemberViolation(ASKS_FOR_ITS_TOPICS, f"{name} asks for all topics")
             case SyncGroupRequest() if name in self._never_sync:
                 return MemberViolation(NEVER_SYNCS, f"{name} sends SyncGroup")
         return None
+
+    def _check_heartbeat(self, name: str, message: ConsumerGroupHeartbeatRequest) -> MemberViolation | None:
+        has_to_repeat = message.member_epoch == 0 or (message.member_epoch > 0 and name in self._has_to_repeat)
+        self._has_to_repeat.discard(name)
+        subscription = message.subscribed_topic_names, message.subscribed_topic_regex
+        says_everything = (
+            message.rebalance_timeout_ms > 0 and subscription != (None, None) and message.topic_partitions is not None
+        )
+        if says_everything or not has_to_repeat:
+            return None
+        return MemberViolation(REPEATS_EVERYTHING, f"the heartbeat of {name} in epoch {message.member_epoch} does not")
 
     def _check_commit(self, name: str, message: OffsetCommitRequest) -> MemberViolation | None:
         rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
@@ -166,10 +193,20 @@ class OwnWords:
             self._errors[name].add((ErrorCode.name_of(code), _APIS[type(message)]))
         if isinstance(message, ConsumerGroupHeartbeatRequest) and message.member_epoch < 0:
             return  # a member that has left ignores whether it was one, as Kafka's consumer does
+        if isinstance(message, ConsumerGroupHeartbeatRequest) and (response is None or code):
+            self._has_to_repeat.add(name)
         is_heartbeat = isinstance(response, HeartbeatResponse | ConsumerGroupHeartbeatResponse)
         is_commit = isinstance(response, OffsetCommitResponse) and name in self._zombies
         if code and (is_heartbeat or is_commit) and name not in self._late:
             self._unnoted[name] = ErrorCode.name_of(code)
+
+
+def _errors_in(reason: str) -> set[tuple[str, str]]:
+    """The error that is a reason to join, with the request that had it; none if it is another reason."""
+    if reason == _REBALANCE_FOUND_BY_COMMIT:
+        return {(ErrorCode.REBALANCE_IN_PROGRESS.name, "OFFSET_COMMIT")}
+    found = _REASON.search(reason)
+    return {(found[1], found[2])} if found else set()
 
 
 def _code_of(response: Any) -> int:

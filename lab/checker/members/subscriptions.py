@@ -6,10 +6,11 @@ subscriptions.on_request("anna", message)            # the violation that this r
 subscriptions.on_response("anna", response)
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
     Subscription,
@@ -19,14 +20,25 @@ from regroup.protocol.consumer.subscription import (
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataResponse
 from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 UNSUBSCRIBED_STAYS_OUT: Final = "A member that has unsubscribed does not join before it subscribes again."
-PATTERN_NEEDS_METADATA: Final = "A classic member with a pattern joins only when it has seen the topics of the cluster."
+PATTERN_NEEDS_METADATA: Final = (
+    "A classic member that has subscribed to a pattern joins only when it has seen the topics of the cluster since "
+    "then."
+)
 LEADER_ASSIGNS_ALL_TOPICS: Final = (
     "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning "
     "and no member owns any yet."
 )
-SUBSCRIPTION_SENTENCES: Final = (UNSUBSCRIBED_STAYS_OUT, PATTERN_NEEDS_METADATA, LEADER_ASSIGNS_ALL_TOPICS)
+UNSUBSCRIBED_COMMITS: Final = "A consumer that has not subscribed commits without a membership."
+SUBSCRIPTION_SENTENCES: Final = (
+    UNSUBSCRIBED_STAYS_OUT,
+    PATTERN_NEEDS_METADATA,
+    LEADER_ASSIGNS_ALL_TOPICS,
+    UNSUBSCRIBED_COMMITS,
+)
+_NEEDS_A_MEMBERSHIP: Final = (ConsumerErrorKind.COMMIT_FAILED, ConsumerErrorKind.REBALANCE_IN_PROGRESS)
 
 
 class Subscriptions:
@@ -36,7 +48,7 @@ class Subscriptions:
         self._topics: set[str] = set()
         """The topics that have existed from the beginning of the run."""
         self._without_metadata: set[str] = set()
-        """Members with a pattern whose process has got no metadata yet."""
+        """Members that have got no metadata since they subscribed to a pattern."""
         self._with_pattern: set[str] = set()
         self._sound: set[str] = set()
         """Members whose assignor, when they lead, is without a fault."""
@@ -76,6 +88,8 @@ class Subscriptions:
     def on_subscribe(self, name: str) -> None:
         """Note that the application of a member has subscribed again."""
         self._unsubscribed.discard(name)
+        if name in self._with_pattern:
+            self._without_metadata.add(name)
 
     def on_response(self, name: str, response: Any) -> None:
         """Keep what a member learns: the topics of the cluster, and as a leader the subscriptions of its group."""
@@ -106,6 +120,17 @@ class Subscriptions:
                 if missing := sorted(wanted - assigned):
                     return MemberViolation(LEADER_ASSIGNS_ALL_TOPICS, f"{name} assigns nothing of {', '.join(missing)}")
         return None
+
+
+def check_unsubscribed_commit(sent: Collection[OffsetCommitRequest], change: CommitCompleted) -> MemberViolation | None:
+    """Check the commit of a consumer that has not subscribed: the requests that have carried it name no member, and the
+    consumer did not refuse it by itself."""
+    for each in sent:
+        if each.member_id or each.generation_id_or_member_epoch >= 0:
+            return MemberViolation(UNSUBSCRIBED_COMMITS, f"it commits as {each.member_id!r}")
+    if not sent and change.error is not None and change.error.kind in _NEEDS_A_MEMBERSHIP:
+        return MemberViolation(UNSUBSCRIBED_COMMITS, f"it sends nothing: {change.error}")
+    return None
 
 
 def _subscription(metadata: bytes) -> Subscription | None:

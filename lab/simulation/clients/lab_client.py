@@ -33,7 +33,7 @@ class LabClient:
     """Sends requests to coordinators on a transport of its own."""
 
     def __init__(self, transport: MemberTransport) -> None:
-        self._transport = transport
+        self.transport = transport
         self._last_id = 0
         self._coordinators: dict[tuple[int, str], NodeAddress] = {}
         """By key type and key, the coordinators that have answered without an error that says to look again."""
@@ -121,7 +121,7 @@ class LabClient:
                 future.set_result(response.response if isinstance(response, ResponseReceived) else None)
 
         request = OutgoingRequest(self._last_id, target, address, message, REQUEST_TIMEOUT_MS)
-        self._transport.send(request, handle)
+        self.transport.send(request, handle)
         return await future
 
 

@@ -17,8 +17,14 @@ from regroup.lab.simulation.clients.rare_clients import (
     commit_and_join,
     heartbeat_with_old_epoch,
 )
+from regroup.lab.simulation.clients.unsubscribed_consumer import UNSUBSCRIBED_HOST, UnsubscribedConsumer
 from regroup.lab.simulation.world import World
-from regroup.protocol.consumer.subscription import HIGHEST_VERSION, Subscription, encode_subscription
+from regroup.protocol.consumer.subscription import (
+    HIGHEST_VERSION,
+    Subscription,
+    TopicPartition,
+    encode_subscription,
+)
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.describe import ConsumerGroupDescribeRequest, DeleteGroupsRequest, DescribeGroupsRequest
@@ -71,6 +77,8 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
             planned = world.plan.members[member]
             if planned.instance_id is not None:
                 _spawn_once(world, planned.group, replace(_join_group(planned), group_instance_id=planned.instance_id))
+        case rare.CommitsUnsubscribed():
+            _commit_unsubscribed(step, world)
         case rare.ProtocolIsChanged(member):
             if (heartbeat := _heartbeat_of_consumer_protocol(member, world)) is not None:
                 _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)
@@ -139,6 +147,14 @@ def _join_group(planned: MemberPlan, version: int = 1, rack_id: str | None = Non
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name=each, metadata=metadata) for each in planned.assignors],
     )
+
+
+def _commit_unsubscribed(step: rare.CommitsUnsubscribed, world: World) -> None:
+    """Commit the same offset of each partition of a topic, as a consumer that has not subscribed."""
+    transport = world.members.other_client(UNSUBSCRIBED_HOST).transport
+    observe = world.checker.members.on_unsubscribed_commit if world.checker else lambda sent, change: None
+    consumer = UnsubscribedConsumer(step.group, transport, observe)
+    consumer.commit({TopicPartition(step.topic, each): step.count for each in _partitions(step.topic, world)})
 
 
 def _heartbeat_of_consumer_protocol(member: str, world: World) -> ConsumerGroupHeartbeatRequest | None:

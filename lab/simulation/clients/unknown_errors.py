@@ -16,6 +16,7 @@ from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport, TransportCallback
 from regroup.protocol.apis import APIS
 from regroup.protocol.message import Message
+from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetCommitResponseTopic
 
 UNKNOWN_ERROR_CODE: Final = 9_999
 
@@ -33,12 +34,20 @@ class UnknownErrors:
         self._expected[name, key] += 1
 
     def replaced(self, name: str, response: Message) -> Message:
-        """The response that a member gets in place of this one. One without an error code of its own stays as it is."""
+        """The response that a member gets in place of this one. One that has an error code neither of its own nor for
+        each partition stays as it is."""
         awaited = (name, type(response).api_key)
-        if not self._expected[awaited] or not hasattr(response, "error_code"):
+        has_error_code = isinstance(response, OffsetCommitResponse) or hasattr(response, "error_code")
+        if not self._expected[awaited] or not has_error_code:
             return response
         self._expected[awaited] -= 1
+        if isinstance(response, OffsetCommitResponse):
+            return replace(response, topics=[_refused(each) for each in response.topics])
         return replace(response, error_code=UNKNOWN_ERROR_CODE)
+
+
+def _refused(topic: OffsetCommitResponseTopic) -> OffsetCommitResponseTopic:
+    return replace(topic, partitions=[replace(each, error_code=UNKNOWN_ERROR_CODE) for each in topic.partitions])
 
 
 class UnknownErrorTransport:

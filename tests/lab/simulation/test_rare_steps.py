@@ -9,13 +9,21 @@ from regroup.coordinator.consumer.migration.events import ClassicMemberJoined
 from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
 from regroup.coordinator.serialization import decode_event
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import ProtocolIsChanged
+from regroup.lab.plan.rare_steps import ProtocolIsChanged, ResponseIsLate
 from regroup.lab.plan.sound_members import is_impersonated
+from regroup.lab.plan.steps import Joins
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.simulation.clients.lab_client import LabClient, first_code
+from regroup.lab.simulation.clients.late_responses import LateResponses
 from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
+from regroup.lab.simulation.run import play
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.messages.group import HeartbeatResponse
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
+from regroup.protocol.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from tests.lab.simulation.test_other_clients import outcome, reasons
 
 CONSUMER = ", protocol: consumer"
@@ -108,9 +116,41 @@ def test_a_member_gets_an_unknown_error_code_once() -> None:
     assert unknown.replaced("anna", HeartbeatResponse()) == HeartbeatResponse()
 
 
+def test_each_partition_of_a_commit_may_have_an_unknown_error_code() -> None:
+    unknown = UnknownErrors()
+    unknown.expect("anna", "OffsetCommit")
+    rows = [OffsetCommitResponsePartition(partition_index=each) for each in (0, 1)]
+    response = OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=rows)])
+    replaced = unknown.replaced("anna", response)
+    assert isinstance(replaced, OffsetCommitResponse)
+    assert [each.error_code for each in replaced.topics[0].partitions] == [9_999, 9_999]
+    assert unknown.replaced("anna", response) == response
+
+
 def test_a_member_stays_in_its_group_after_an_unknown_error_code() -> None:
     played = outcome("at 15s: the response to anna's next Heartbeat has an unknown error code")
     assert reasons(played, MemberRemoved) == []
+
+
+@pytest.mark.parametrize(("at_s", "is_accepted"), [(0, True), (15, False)])
+def test_a_consumer_without_a_subscription_commits_if_its_group_has_no_members(at_s: int, is_accepted: bool) -> None:
+    played = outcome(f"at {at_s}s: a consumer without a subscription commits 3 in orders for group lab")
+    assert ("offsets-committed" in {each.type for each in played.records}) is is_accepted
+
+
+def test_the_response_to_one_request_may_be_late() -> None:
+    late = LateResponses()
+    late.expect("anna", "Heartbeat", 20_000)
+    heartbeat = HeartbeatRequest(group_id="lab", generation_id=1, member_id="anna-1")
+    assert [late.taken_delay_ms(name, heartbeat) for name in ("ben", "anna", "anna")] == [0, 20_000, 0]
+
+
+def test_a_leader_whose_metadata_are_late_assigns_when_it_knows_the_topics() -> None:
+    steps = ResponseIsLate("anna", "Metadata", 20_000), Joins("anna")
+    members = {"anna": MemberPlan()}
+    played = play(SimulationPlan(members=members, steps=tuple(PlannedStep(StepTrigger(), each) for each in steps)))
+    written = next(each.at_ms for each in played.records if each.type == "assignment-written")
+    assert written - played.records[0].at_ms >= 20_000
 
 
 def test_a_log_may_take_its_time_to_refuse_a_record() -> None:

@@ -155,3 +155,10 @@ def test_a_member_that_is_closed_need_not_have_committed() -> None:
     anna.revoke(ORDERS_0)
     anna.send(LeaveGroupRequest(group_id="payments", member_id="anna-1"))
     assert anna.send(JOIN) is None
+
+
+def test_a_member_that_unsubscribes_gives_its_partitions_up_without_a_commit() -> None:
+    anna = fetched(Anna())
+    anna.commits.on_unsubscribe("anna")
+    anna.revoke(ORDERS_0)
+    assert anna.send(JOIN) is None

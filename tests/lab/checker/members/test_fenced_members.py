@@ -100,3 +100,12 @@ def test_a_new_process_and_one_with_another_error_or_generation_may_join() -> No
     reset.on_response("ben", CLASSIC_HEARTBEAT, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     for members in (restarted, later, reset, replaced(ErrorCode.UNKNOWN_MEMBER_ID)):
         assert members.on_request("ben", JOIN) is None
+
+
+def test_a_member_that_had_unsubscribed_when_its_heartbeat_was_refused_may_join() -> None:
+    members = FencedMembers()
+    joined = JoinGroupResponse(generation_id=3, protocol_name="", leader="", member_id="m", members=[])
+    members.on_response("ben", JOIN, joined)
+    members.on_unsubscribe("ben")
+    members.on_response("ben", CLASSIC_HEARTBEAT, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+    assert members.on_request("ben", JOIN) is None

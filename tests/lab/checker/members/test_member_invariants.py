@@ -3,6 +3,7 @@
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset
 from regroup.lab.checker.members.member_invariants import (
+    CLOSED_OWNS_NOTHING,
     COMMIT_NOT_AHEAD,
     COOPERATIVE_PROTOCOL,
     NEW_ID_OWNS_NOTHING,
@@ -87,6 +88,14 @@ def test_a_member_with_a_new_member_id_owns_nothing_of_the_former_one() -> None:
     assert members.change("anna", JoinedGroup(2, "anna-1", True, COOPERATIVE_PROTOCOL)) == []
     assert members.change("anna", JoinedGroup(4, "anna-2", True, COOPERATIVE_PROTOCOL)) == [NEW_ID_OWNS_NOTHING]
     assert members.change("ben", PartitionsAssigned((ORDERS_0,))) == []
+
+
+def test_a_member_that_closes_and_has_not_given_everything_up_is_found() -> None:
+    for given_up, expected in (((ORDERS_0, ORDERS_1), []), ((ORDERS_0,), [CLOSED_OWNS_NOTHING])):
+        members = TwoMembers()
+        members.change("anna", PartitionsAssigned((ORDERS_0, ORDERS_1)))
+        members.change("anna", PartitionsRevoked(given_up))
+        assert members.change("anna", ConsumerClosed()) == expected
 
 
 def test_a_record_that_is_processed_after_its_partition_was_revoked_is_found() -> None:

@@ -4,17 +4,20 @@ import pytest
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.group import Group
+from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL
 from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import COMMITS_DO_NOT_GO_BACK
 from regroup.lab.checker.violations import ViolationLog
-from regroup.members.consumer.effects import JoinedGroup
+from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind, JoinedGroup, PartitionsAssigned
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.notes import FaultBegan
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse
 from tests.lab.checker.made_exchanges import checker_state, made_exchange
 
+ORDERS_0 = TopicPartition("orders", 0)
 JOIN = JoinGroupRequest(
     group_id="payments", session_timeout_ms=1, member_id="", protocol_type="consumer", protocols=[], reason=""
 )
@@ -53,4 +56,19 @@ def test_a_new_process_may_join_though_the_former_one_had_to_fail() -> None:
     members.on_response("ben", beat, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     members.add_member("ben", "payments")
     members.on_request("ben", JOIN)
+    assert violations.found == []
+
+
+def test_a_member_that_has_failed_owns_nothing() -> None:
+    """Another one may get its partitions before its session would have expired."""
+    state = checker_state()
+    violations = ViolationLog(state)
+    members = ObservedMembers(state, OutputLedger(), violations)
+    for name in ("anna", "ben"):
+        members.add_member(name, "payments")
+        members.on_change(name, JoinedGroup(1, f"{name}-1", is_leader=False, protocol_name=COOPERATIVE_PROTOCOL), 0)
+    members.on_change("anna", PartitionsAssigned((ORDERS_0,)), 0)
+    error = ConsumerError(ConsumerErrorKind.ASSIGNMENT, "it cannot go on", is_fatal=True)
+    members.on_change("anna", error, 1)
+    members.on_change("ben", PartitionsAssigned((ORDERS_0,)), 2)
     assert violations.found == []

@@ -1,6 +1,7 @@
 """What members say in commits and JoinGroup is compared with what they have read, and with the errors they got."""
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.lab.checker.members.own_words import (
     ASKS_FOR_ITS_TOPICS,
@@ -9,6 +10,7 @@ from regroup.lab.checker.members.own_words import (
     NEVER_SYNCS,
     REASONS_ARE_TRUE,
     REFUSALS_ARE_NOTED,
+    REPEATS_EVERYTHING,
     REVOKES_SOMETHING,
     OwnWords,
 )
@@ -37,7 +39,10 @@ from regroup.protocol.messages.offsets import (
 )
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=0)
+CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=3)
+EVERYTHING = replace(
+    CONSUMER_HEARTBEAT, rebalance_timeout_ms=60_000, subscribed_topic_names=["orders"], topic_partitions=[]
+)
 
 
 def commit(*partitions: int) -> OffsetCommitRequest:
@@ -112,6 +117,37 @@ def test_a_member_has_got_the_error_that_it_gives_as_its_reason(code: ErrorCode)
     expected = None if code == ErrorCode.UNKNOWN_MEMBER_ID else REASONS_ARE_TRUE
     assert sentence_of(words, join(REASON)) == expected
     assert sentence_of(words, join("the consumer subscribes to other topics")) is None
+
+
+def test_a_member_that_joins_because_of_a_rebalance_has_learned_of_it_from_its_commit() -> None:
+    reason = "offset commit failed since group is already rebalancing"
+    words = OwnWords()
+    for code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS):
+        assert sentence_of(words, join(reason)) == REASONS_ARE_TRUE
+        row = OffsetCommitResponseTopic(partitions=[OffsetCommitResponsePartition(partition_index=0, error_code=code)])
+        words.on_response("anna", commit(0), OffsetCommitResponse(topics=[row]))
+    assert sentence_of(words, join(reason)) is None
+
+
+ELSEWHERE = ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR)
+
+
+@pytest.mark.parametrize("response", [None, ELSEWHERE])
+def test_a_member_that_does_not_repeat_everything_after_an_error_is_found(response: Message | None) -> None:
+    for message, expected in ((CONSUMER_HEARTBEAT, REPEATS_EVERYTHING), (EVERYTHING, None)):
+        words = OwnWords()
+        words.on_response("anna", CONSUMER_HEARTBEAT, response)
+        words.on_note("anna", RequestRefused("ConsumerGroupHeartbeat", "NOT_COORDINATOR"))
+        assert sentence_of(words, message) == expected
+        assert sentence_of(words, CONSUMER_HEARTBEAT) is None
+
+
+def test_a_member_that_joins_says_everything_and_one_that_leaves_does_not() -> None:
+    assert sentence_of(OwnWords(), replace(CONSUMER_HEARTBEAT, member_epoch=0)) == REPEATS_EVERYTHING
+    assert sentence_of(OwnWords(), replace(EVERYTHING, member_epoch=0)) is None
+    words = OwnWords()
+    words.on_response("anna", CONSUMER_HEARTBEAT, None)
+    assert sentence_of(words, replace(CONSUMER_HEARTBEAT, member_epoch=-1)) is None
 
 
 def test_a_refused_heartbeat_that_is_not_reported_is_found() -> None:

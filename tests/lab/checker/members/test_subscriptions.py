@@ -6,9 +6,12 @@ from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.subscriptions import (
     LEADER_ASSIGNS_ALL_TOPICS,
     PATTERN_NEEDS_METADATA,
+    UNSUBSCRIBED_COMMITS,
     UNSUBSCRIBED_STAYS_OUT,
     Subscriptions,
+    check_unsubscribed_commit,
 )
+from regroup.members.consumer.effects import CommitCompleted, ConsumerError, ConsumerErrorKind
 from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,
@@ -24,6 +27,7 @@ from regroup.protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 JOIN = JoinGroupRequest(
     group_id="payments",
@@ -79,6 +83,17 @@ def test_a_member_with_a_pattern_needs_metadata_in_each_of_its_processes() -> No
     assert join(observed) is not None
 
 
+def test_a_member_that_subscribes_to_its_pattern_again_needs_newer_metadata() -> None:
+    for has_pattern in (True, False):
+        observed = subscriptions(has_pattern=has_pattern)
+        observed.on_response("anna", MetadataResponse(brokers=[], topics=[]))
+        observed.on_unsubscribe("anna")
+        observed.on_subscribe("anna")
+        assert (join(observed) is not None) is has_pattern
+        observed.on_response("anna", MetadataResponse(brokers=[], topics=[]))
+        assert join(observed) is None
+
+
 def test_a_leader_must_assign_each_topic_that_has_existed_all_along() -> None:
     assert lead(subscriptions(), "orders", "clicks") is None
     assert lead(subscriptions(), "orders") == MemberViolation(
@@ -93,3 +108,25 @@ def test_a_leader_must_assign_each_topic_that_has_existed_all_along() -> None:
 def test_topics_that_are_owned_and_leaders_that_need_not_assign_are_not_judged(why: str) -> None:
     observed = subscriptions(is_sound=why != "unsound")
     assert lead(observed, "orders", owned="clicks" if why == "owned" else "", skips=why == "skips") is None
+
+
+STRANGER = OffsetCommitRequest(group_id="payments", topics=[])
+MEMBER = OffsetCommitRequest(group_id="payments", generation_id_or_member_epoch=3, member_id="anna-3", topics=[])
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind", "is_found"),
+    [
+        ([], ConsumerErrorKind.COMMIT_FAILED, True),
+        ([], ConsumerErrorKind.RETRIABLE_COMMIT_FAILED, False),
+        ([STRANGER], ConsumerErrorKind.COMMIT_FAILED, False),
+        ([STRANGER], None, False),
+        ([MEMBER], None, True),
+    ],
+)
+def test_a_consumer_that_has_not_subscribed_must_not_commit_as_a_member(
+    sent: list[OffsetCommitRequest], kind: ConsumerErrorKind | None, is_found: bool
+) -> None:
+    error = ConsumerError(kind, "the commit has failed") if kind else None
+    violation = check_unsubscribed_commit(sent, CommitCompleted({}, error, is_auto_commit=False))
+    assert (violation.sentence if violation else None) == (UNSUBSCRIBED_COMMITS if is_found else None)

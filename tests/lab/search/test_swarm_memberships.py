@@ -1,0 +1,66 @@
+"""Members are closed or fenced at unusual moments, or learn late of topics, in few plans, which can be played."""
+
+from functools import partial
+from random import Random
+
+from msgspec.structs import replace
+
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.rare_steps import ResponseIsLate, Unsubscribes
+from regroup.lab.plan.validation import CONSUMER, check_plan
+from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics, with_taken_instance_id
+from regroup.members.runtime.workload import Workload
+
+SEEDS = range(300)
+BEN = MemberPlan(protocol=CONSUMER)
+
+
+def stream_of(seed: int, part: str) -> Random:
+    return Random(f"{seed}/{part}")
+
+
+def sentences(seed: int, plan: SimulationPlan) -> list[str]:
+    return [str(each.step) for each in draw_memberships(partial(stream_of, seed), plan, 60_000)]
+
+
+def test_only_dynamic_members_are_closed_while_their_first_request_to_join_is_in_flight() -> None:
+    dynamic, static = (
+        SimulationPlan(members={"anna": each}) for each in (MemberPlan(), MemberPlan(instance_id="anna-1"))
+    )
+    closed = [seed for seed in SEEDS if sentences(seed, dynamic)[:2] == ["anna leaves", "anna joins"]]
+    assert 10 < len(closed) < 50
+    assert not any("leaves" in sentence for seed in SEEDS for sentence in sentences(seed, static))
+
+
+def test_in_few_plans_a_consumer_that_has_not_subscribed_commits() -> None:
+    plan = SimulationPlan(members={"anna": BEN})
+    commits = [each for seed in SEEDS if (each := sentences(seed, plan))]
+    assert 8 < len(commits) < 35
+    assert all(len(each) == 3 and "without a subscription" in each[0] for each in commits)
+
+
+def test_few_classic_groups_have_members_with_different_topics_that_learn_of_them_late() -> None:
+    plan = SimulationPlan(topics={"orders": 2}, members={"anna": MemberPlan(), "ben": MemberPlan()})
+    drawn = [with_different_topics(stream_of(seed, ""), plan) for seed in SEEDS]
+    changed = [each for each in drawn if each is not plan]
+    assert 5 < len(changed) < 40
+    for each in changed:
+        check_plan(each)
+        assert [member.topics for member in each.members.values()] == [("orders",), ("payments",)]
+        assert [step.step.member for step in each.steps if isinstance(step.step, ResponseIsLate)] == ["anna", "ben"]
+    alone, mixed = (replace(plan, members=each) for each in ({"anna": MemberPlan()}, plan.members | {"carla": BEN}))
+    assert all(with_different_topics(stream_of(seed, ""), each) is each for seed in SEEDS for each in (alone, mixed))
+
+
+def test_the_instance_id_of_a_member_that_reads_records_may_be_taken_when_it_commits() -> None:
+    plan = SimulationPlan(members={"anna": MemberPlan()}, workload=Workload(records_per_s=1))
+    drawn = [with_taken_instance_id(stream_of(seed, ""), plan) for seed in SEEDS]
+    changed = [each for each in drawn if each is not plan]
+    assert 100 < len(changed) < 200
+    for each in changed:
+        check_plan(each)
+        assert each.members["anna"].instance_id == "anna-taken"
+    unsubscribing = [each for each in changed if any(isinstance(step.step, Unsubscribes) for step in each.steps)]
+    assert 40 < len(unsubscribing) < 120
+    for without in (replace(plan, members=plan.members | {"ben": BEN}), replace(plan, workload=Workload())):
+        assert all(with_taken_instance_id(stream_of(seed, ""), without) is without for seed in SEEDS)
