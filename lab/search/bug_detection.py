@@ -27,9 +27,9 @@ from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS, TRANSACTIO
 from regroup.lab.search.hunt import hunt
 from regroup.lab.search.seed_run import Finding, fails_with, run_seed
 from regroup.lab.search.shrink import FailurePredicate, shrink
+from regroup.lab.search.situations.sequences import departure_of, draw_coordinator_death
 from regroup.lab.search.swarm import TEN_MINUTES_MS, draw_plan
 from regroup.lab.search.swarm_protocols import CONSUMER_APIS
-from regroup.lab.search.swarm_sequences import departure_of, draw_coordinator_death
 from regroup.lab.simulation.run import play
 from regroup.members.runtime.workload import Workload
 

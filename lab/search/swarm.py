@@ -17,12 +17,15 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationStep
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.search.swarm_clients import draw_client_situations
+from regroup.lab.search.situations.clients import draw_client_situations
+from regroup.lab.search.situations.large_groups import LARGE_GROUP_SHARE, draw_large_group
+from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
+from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
+from regroup.lab.search.situations.sequences import draw_sequences
+from regroup.lab.search.situations.transforms import TRANSFORM_SHARE, with_transform
+from regroup.lab.search.situations.unusual import draw_situations, with_variations
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
-from regroup.lab.search.swarm_large_groups import LARGE_GROUP_SHARE, draw_large_group
 from regroup.lab.search.swarm_members import draw_expiry, draw_release, vary_members
-from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics, with_taken_instance_id
-from regroup.lab.search.swarm_mixed import draw_mixed_situations
 from regroup.lab.search.swarm_protocols import (
     CONSUMER_APIS,
     CONSUMER_SHARE,
@@ -34,7 +37,6 @@ from regroup.lab.search.swarm_protocols import (
     draw_slow_revoker,
     has_consumer_protocol,
 )
-from regroup.lab.search.swarm_sequences import draw_sequences
 from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,
     draw_members,
@@ -45,8 +47,6 @@ from regroup.lab.search.swarm_setup import (
     draw_workload,
     within_poll_interval,
 )
-from regroup.lab.search.swarm_situations import draw_situations, with_variations
-from regroup.lab.search.swarm_transforms import TRANSFORM_SHARE, with_transform
 
 __all__ = ["draw_plan"]
 

@@ -4,8 +4,8 @@ from random import Random
 
 from regroup.lab.plan.steps import Joins
 from regroup.lab.plan.validation import CONSUMER, plan_problems
+from regroup.lab.search.situations.transforms import OTHER_OFFSETS, OUTPUT_TOPIC, with_transform
 from regroup.lab.search.swarm import draw_plan
-from regroup.lab.search.swarm_transforms import OTHER_OFFSETS, OUTPUT_TOPIC, with_transform
 
 SEEDS = range(30)
 

@@ -9,10 +9,10 @@ import pytest
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, check_plan
 from regroup.lab.search.seed_run import run_seed
+from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
+from regroup.lab.search.situations.unusual import draw_situations, with_variations
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.search.swarm_members import draw_doubling_leaders
-from regroup.lab.search.swarm_mixed import draw_mixed_situations
-from regroup.lab.search.swarm_situations import draw_situations, with_variations
 from regroup.members.runtime.workload import Workload
 
 SEEDS = range(300)

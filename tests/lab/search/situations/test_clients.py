@@ -6,7 +6,7 @@ from random import Random
 
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import CONSUMER
-from regroup.lab.search.swarm_clients import draw_client_situations
+from regroup.lab.search.situations.clients import draw_client_situations
 from regroup.members.runtime.workload import Workload
 
 SEEDS = range(300)

@@ -8,8 +8,8 @@ from regroup.coordinator.layered_mapping import LAYERED_FROM, LayeredMapping
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, check_plan
 from regroup.lab.search.seed_run import run_seed
+from regroup.lab.search.situations.large_groups import draw_large_group
 from regroup.lab.search.swarm import draw_plan
-from regroup.lab.search.swarm_large_groups import draw_large_group
 from regroup.lab.simulation.run import play
 
 SEEDS = range(30)

@@ -27,8 +27,8 @@ from regroup.lab.plan.steps import (
 )
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
+from regroup.lab.search.situations.unusual import DEFAULT_COMMIT_TIMEOUT_MS
 from regroup.lab.search.swarm_faults import LOG_ERROR_NAMES
-from regroup.lab.search.swarm_situations import DEFAULT_COMMIT_TIMEOUT_MS
 
 INSTANCE_COMMIT_SHARE: Final = 1 / 12
 """The share of plans in which a transactional producer names an instance id, and neither member id nor generation."""

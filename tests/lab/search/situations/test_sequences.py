@@ -17,7 +17,7 @@ from regroup.lab.plan.steps import (
     StaysOutsidePoll,
 )
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
-from regroup.lab.search.swarm_sequences import (
+from regroup.lab.search.situations.sequences import (
     departure_of,
     draw_coordinator_death,
     draw_deletions,

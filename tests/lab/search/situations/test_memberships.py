@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.rare_steps import ResponseIsLate, Unsubscribes
 from regroup.lab.plan.validation import CONSUMER, check_plan
-from regroup.lab.search.swarm_memberships import draw_memberships, with_different_topics, with_taken_instance_id
+from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.members.runtime.workload import Workload
 
 SEEDS = range(300)
