@@ -94,8 +94,10 @@ def a_waiting_member_waits_for_something(group: StoredGroup, event: Event) -> st
     blocked = {each for each in missing if group.other_holder(each, event.member_id)}
     if event.state is ReconciliationState.UNRELEASED_PARTITIONS and not blocked:
         return f"{event.member_id} is {event.state} at epoch {event.epoch}, and no other member has {_names(missing)}"
-    has_pattern = bool(_member(group, event.member_id).profile.subscribed_regex)
-    if event.state is ReconciliationState.STABLE and blocked and not has_pattern:
+    profile = _member(group, event.member_id).profile
+    # Kafka computes a target as if all members had the same topics while one without any joins. It gets none of them.
+    is_known = bool(profile.subscribed_topics) and not profile.subscribed_regex
+    if event.state is ReconciliationState.STABLE and blocked and is_known:
         return f"{event.member_id} is {event.state} at epoch {event.epoch}, and waits for {_names(blocked)}"
     return None
 

@@ -73,6 +73,8 @@ class GroupLedger(RecordLedger):
         self._start_offsets: dict[TopicPartition, int] = {}
         """The highest offset at which a member has started to read a partition."""
         self._ignored_below: dict[TopicPartition, int] = {}
+        self._former_ends: dict[TopicPartition, int] = {}
+        """How far members had come in the partitions of deleted topics."""
         self._own = ProcessedRecords()
         """The same without the code of the members, with which the ledger is compared."""
 
@@ -101,9 +103,16 @@ class GroupLedger(RecordLedger):
         self._own.skip(partition, first, stop)
 
     def is_ahead(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether this offset is beyond all processed records and beyond every offset where reading started."""
+        """Whether this offset is beyond all processed records and beyond every offset where reading started.
+
+        Members may commit positions of a deleted topic in one that was created with its name, as Kafka's consumer does.
+        """
         known = self._partitions.get(partition)
-        return known is not None and offset > max(known.end, self._start_offsets.get(partition, 0))
+        return known is not None and offset > max(known.end, self._reached(partition))
+
+    def _reached(self, partition: TopicPartition) -> int:
+        """The highest offset at which reading has started, or at which a deleted topic of this name has ended."""
+        return max(self._start_offsets.get(partition, 0), self._former_ends.get(partition, 0))
 
     def ignore_below(self, partition: TopicPartition, offset: int) -> None:
         """Do not expect records below this offset to be processed: an administrator or a command-line tool has set the
@@ -112,6 +121,9 @@ class GroupLedger(RecordLedger):
 
     def remove_topic(self, topic: str) -> None:
         """Drop all that is kept of a deleted topic: if one of the same name is created, its offsets begin at 0."""
+        for partition, known in self._partitions.items():
+            if partition.topic == topic:
+                self._former_ends[partition] = max(known.end, self._reached(partition))
         for table in (self._partitions, self._start_offsets, self._ignored_below):
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]

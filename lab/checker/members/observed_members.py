@@ -323,6 +323,7 @@ class ObservedMembers:
         """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
         0."""
         self._owners.on_topic_deleted(topic, at_ms)
+        self._positions.on_topic_deleted(topic)
         self.subscriptions.on_topic_deleted(topic)
 
     # Until now

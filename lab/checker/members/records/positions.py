@@ -40,6 +40,7 @@ class ReadPositions:
         """By group and partition, the member id that has committed last, and its last offset over each connection."""
         self._connections: dict[str, set[str]] = {}
         """By member id, the connections over which it has committed."""
+        self._deleted_topics: set[str] = set()
         self._zombies: set[str] = set()
         self._own_commits: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         """By name, when the response to the last commit of a member came, and the offsets that were committed."""
@@ -125,11 +126,18 @@ class ReadPositions:
             offsets = {}
         former = max(offsets.values(), default=0) if is_new else offsets.get(connection, 0)
         self._committed[group_id, partition] = member_id, offsets | {connection: offset}
-        if offset >= former:
+        if offset >= former or partition.topic in self._deleted_topics:
             return None
         return MemberViolation(
             COMMITS_DO_NOT_GO_BACK, f"{member_id} commits {offset} of {partition}, and had committed {former}"
         )
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Note that a topic was deleted.
+
+        In a topic that is created with its name, offsets begin at 0, and a commit of an old one may still be in flight.
+        """
+        self._deleted_topics.add(topic)
 
     def on_other_change(self, group_id: str) -> None:
         """Drop which member has committed last in each partition of a group, since offsets have changed without a

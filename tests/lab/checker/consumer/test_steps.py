@@ -179,6 +179,13 @@ def test_the_target_of_a_pattern_may_have_topics_that_its_member_does_not_know_y
     assert step_violations(stored(ANNA_HAS_ALL), named)
 
 
+def test_the_target_of_a_member_without_topics_may_have_some_which_it_does_not_get() -> None:
+    joined = (*ANNA_HAS_ALL[:5], subscribed("ben", subscribed_topics=()), *ANNA_HAS_ALL[6:])
+    without = step("ben", 0, 3, S.STABLE, {})
+    assert step_violations(stored(joined), without) == []
+    assert step_violations(stored(ANNA_HAS_ALL), without)
+
+
 def test_a_member_that_names_other_topics_bumps_the_group_epoch_at_once() -> None:
     before = (*ANNA_HAS_ALL[:5], subscribed("ben"))
     reconciled = step("ben", 0, 2, S.STABLE, {})

@@ -164,6 +164,13 @@ def test_a_member_that_has_started_to_read_again_may_commit_a_lower_offset() -> 
     assert positions.on_commit("payments", ORDERS_0, "anna-1", 4, "1-4") is None
 
 
+def test_in_a_topic_with_the_name_of_a_deleted_one_a_member_may_commit_a_lower_offset() -> None:
+    positions = committed()
+    positions.on_topic_deleted("orders")
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 43, "1-4") is None
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 1, "1-4") is None
+
+
 def test_a_change_of_offsets_without_a_commit_allows_a_lower_offset_in_its_group_alone() -> None:
     positions = committed()
     positions.on_other_change("audit")
