@@ -16,9 +16,9 @@ from tests.mutants.project_copy import ROOT, ProjectCopy
 
 Outcome: TypeAlias = Literal["killed", "survived", "out of time"]
 
-FIRST_SEED: Final = 9_400_000
+FIRST_SEED: Final = 9_500_000
 """The first seed that a mutant is played with: far from those with which the lab was made. The seeds from 9,000,000 to
-9,359,999 were played before, and what they showed led to new rules and new situations."""
+9,469,999 were played before, and what they showed led to new rules and new situations."""
 SEEDS: Final = 200
 LAB_CPU_S: Final = 120
 TESTS_CPU_S: Final = 240
