@@ -1,21 +1,21 @@
 """Commits of classic members: when one is repeated, and when not; and that a member commits at all.
 
-commits = Commits(now_ms)
-commits.on_note("anna", note)                       # anna pauses, goes on, or becomes a zombie
+commits = Commits(now_ms, paused)
+commits.on_note("anna", note)                       # anna becomes a zombie
 commits.on_request("anna", message)                 # the violation that this request is, or None
 commits.on_response("anna", message, response)      # its response; None if it has failed
 commits.on_completed("anna", change)                # anna's consumer reports that a commit is complete
 commits.on_revoked("anna", partitions)              # the violation that this is, or None
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
 from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
+from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -52,7 +52,6 @@ class _Process:
     """What the requests of one process have shown."""
 
     is_classic: bool = False
-    is_paused: bool = False
     refused: set[tuple[str, int]] = field(default_factory=set)
     """Member ids and generations whose commits were refused because of the membership."""
     sent_ms: dict[_Offsets, int] = field(default_factory=dict)
@@ -66,10 +65,11 @@ class _Process:
 
 
 class Commits:
-    """The commits of the members of a run, by name. `now_ms` is the time of the run."""
+    """The commits of the members of a run, by name. `now_ms` is the time of the run, `paused` are the members that
+    pause, and handle no response."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+    def __init__(self, now_ms: Callable[[], int], paused: Container[str]) -> None:
+        self._now_ms, self._paused = now_ms, paused
         self._processes: dict[str, _Process] = {}
         self._unjudged: set[str] = set()
         """Zombies, which commit in any case."""
@@ -84,14 +84,9 @@ class Commits:
         (self._without_auto_commit.discard if auto_commits else self._without_auto_commit.add)(name)
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Note a pause, in which a member handles no response, and a zombie, which is not judged any more."""
-        match note:
-            case FaultBegan(fault) if fault.kind is MemberFaultKind.ZOMBIE:
-                self._unjudged.add(name)
-            case FaultBegan(fault) if fault.kind is MemberFaultKind.PAUSE:
-                self._process(name).is_paused = True
-            case FaultEnded():
-                self._process(name).is_paused = False
+        """Note a zombie, which is not judged any more."""
+        if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
+            self._unjudged.add(name)
 
     def _process(self, name: str) -> _Process:
         return self._processes.setdefault(name, _Process())
@@ -120,7 +115,7 @@ class Commits:
         process = self._process(name)
         if not isinstance(message, OffsetCommitRequest) or response is None:
             return
-        if not process.is_classic or process.is_paused:
+        if not process.is_classic or name in self._paused:
             return
         if any(row.error_code in OF_THE_MEMBERSHIP for topic in response.topics for row in topic.partitions):
             process.refused.add((message.member_id, message.generation_id_or_member_epoch))

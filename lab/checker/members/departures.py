@@ -1,17 +1,17 @@
 """Members that are closed: one that its coordinator accepts as a member leaves its group.
 
-departures = Departures()
+departures = Departures(paused=())
 departures.on_request("ben", message)                    # ben sends a request: the violation that this is, or None
 departures.on_response("ben", message, response)         # ben gets its response; None if there is none
 departures.on_close("ben")                               # the violation that this is, or None
 """
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
-from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
+from regroup.members.runtime.notes import FaultEnded, MemberNote
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
@@ -47,7 +47,6 @@ class _Membership:
     stays_when_closed: bool = False
     """Whether it is a static member of a classic group."""
     has_left: bool = False
-    is_paused: bool = False
     generation_id: int = -1
     """The generation of its last JoinGroup response."""
     has_lost_generation: bool = False
@@ -55,9 +54,13 @@ class _Membership:
 
 
 class Departures:
-    """The members of a run, by name, and which of them have left their groups."""
+    """The members of a run, by name, and which of them have left their groups.
 
-    def __init__(self) -> None:
+    `paused` are those that pause, and handle no response.
+    """
+
+    def __init__(self, paused: Container[str]) -> None:
+        self._paused = paused
         self._memberships: dict[str, _Membership] = {}
 
     def on_new_life(self, name: str) -> None:
@@ -65,13 +68,10 @@ class Departures:
         self._memberships.pop(name, None)
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Note a pause, in which a member handles no response. Once it goes on, it may find that its session has
-        expired, and takes its coordinator for lost."""
+        """Note the end of a pause: a member that goes on may find that its session has expired, and takes its
+        coordinator for lost."""
         if isinstance(note, FaultEnded):
-            membership = self._memberships.setdefault(name, _Membership())
-            membership.is_paused = membership.is_accepted = False
-        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.PAUSE:
-            self._memberships.setdefault(name, _Membership()).is_paused = True
+            self._memberships.setdefault(name, _Membership()).is_accepted = False
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Note whether a member leaves with a request, or looks for its coordinator again. A LeaveGroup is checked: it
@@ -99,7 +99,7 @@ class Departures:
         if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
             membership.generation_id = response.generation_id
         elif isinstance(message, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
-            is_refused = response.error_code == ErrorCode.ILLEGAL_GENERATION and not membership.is_paused
+            is_refused = response.error_code == ErrorCode.ILLEGAL_GENERATION and name not in self._paused
             membership.has_lost_generation |= is_refused and message.generation_id == membership.generation_id
         if response is None:
             membership.is_accepted = False

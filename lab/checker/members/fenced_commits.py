@@ -1,22 +1,20 @@
 """Commits of static members that are refused because another process has the instance id: which of them fail the
 member.
 
-commits = FencedCommits(now_ms)
+commits = FencedCommits(now_ms, paused)
 commits.on_request("anna", message)
 commits.on_response("anna", message, response)      # its response; None if it has failed
 commits.on_unsubscribe("anna")                      # anna gives up her generation
 commits.on_completed("anna", change)                # the violation that this is, or None
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
-from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -48,14 +46,14 @@ class _Process:
     """By identity of a commit without a response, when it was sent."""
     fails: dict[_Offsets, bool] = field(default_factory=dict)
     """By the offsets of a commit that was refused and is not complete, whether it has to fail the member."""
-    is_paused: bool = False
 
 
 class FencedCommits:
-    """The commits of the members of a run, by name. `now_ms` is the time of the run."""
+    """The commits of the members of a run, by name. `now_ms` is the time of the run, `paused` are the members that
+    pause, and handle no response."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+    def __init__(self, now_ms: Callable[[], int], paused: Container[str]) -> None:
+        self._now_ms, self._paused = now_ms, paused
         self._processes: dict[str, _Process] = {}
 
     def on_new_life(self, name: str) -> None:
@@ -64,13 +62,6 @@ class FencedCommits:
 
     def _process(self, name: str) -> _Process:
         return self._processes.setdefault(name, _Process())
-
-    def on_note(self, name: str, note: MemberNote) -> None:
-        """Note a pause, in which a member handles no response."""
-        if isinstance(note, FaultEnded):
-            self._process(name).is_paused = False
-        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.PAUSE:
-            self._process(name).is_paused = True
 
     def on_unsubscribe(self, name: str) -> None:
         """Note that the application of a member unsubscribes, by which the member gives up its generation."""
@@ -94,7 +85,7 @@ class FencedCommits:
         if isinstance(message, OffsetCommitRequest) and code == ErrorCode.FENCED_INSTANCE_ID:
             is_late = sent_ms is None or self._now_ms() - sent_ms > LATEST_MS
             sender = message.generation_id_or_member_epoch, message.member_id
-            if not is_late and not process.is_paused and sender in (process.generation, *process.given_up):
+            if not is_late and name not in self._paused and sender in (process.generation, *process.given_up):
                 process.fails[_offsets_of(message)] = sender == process.generation
         if isinstance(response, JoinGroupResponse) and code == ErrorCode.NONE:
             if process.generation is not None:

@@ -18,10 +18,10 @@ from regroup.lab.checker.members.commits import Commits
 from regroup.lab.checker.members.departures import Departures
 from regroup.lab.checker.members.fenced_commits import FencedCommits
 from regroup.lab.checker.members.fenced_members import FencedMembers
-from regroup.lab.checker.members.former_zombies import FormerZombies
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
+from regroup.lab.checker.members.paused_members import FormerZombies, PausedMembers
 from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.reconnections import Reconnections
@@ -58,13 +58,14 @@ class ObservedMembers:
         self._state, self._outputs, self._violations = state, outputs, violations
         self._owners = MemberChecker(state.acknowledgements.removed_members, state.classic_groups.absent_members)
         self._fenced = FencedMembers()
-        self._former_zombies = FormerZombies()
-        self._departures = Departures()
-        self._retries = Retries(state.now_ms)
+        self._paused, self._former_zombies = PausedMembers(), FormerZombies()
+        self._departures = Departures(self._paused)
+        self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions()
         self._leaders = OutdatedLeaders()
         self._words = OwnWords(self.subscriptions.has_pattern)
-        self._commits, self._fenced_commits = Commits(state.now_ms), FencedCommits(state.now_ms)
+        self._commits = Commits(state.now_ms, self._paused)
+        self._fenced_commits = FencedCommits(state.now_ms, self._paused)
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
         self._sent = SentRecords()
@@ -95,7 +96,7 @@ class ObservedMembers:
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._fenced.on_exit(name)  # a former process may have ended by itself
-        for part in (self._commits, self._fenced_commits, self._departures, self._retries, self._words):
+        for part in (self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words):
             part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
@@ -265,13 +266,13 @@ class ObservedMembers:
     def on_note(self, name: str, note: MemberNote) -> None:
         """Take note that a member's heartbeat was refused, or that it becomes a zombie by the plan: its records and
         its commits are then not checked."""
+        self._paused.on_note(name, note)
         self._fenced.on_note(name, note)
         self._former_zombies.on_note(name, note)
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
         self._commits.on_note(name, note)
-        self._fenced_commits.on_note(name, note)
         self._planned.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
@@ -282,6 +283,7 @@ class ObservedMembers:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
         more."""
         self._fenced.on_exit(name)
+        self._paused.on_new_life(name)
         self._former_zombies.on_new_life(name)
         self._commits.on_new_life(name)
         self._fenced_commits.on_new_life(name)

@@ -1,19 +1,19 @@
 """How members go on after a request that has failed: they look for the coordinator again, and wait before they repeat.
 
-retries = Retries(now_ms)
+retries = Retries(now_ms, paused)
 retries.on_request("anna", message)                 # the violation that this request is, or None
 retries.on_response("anna", message, response)      # its response; None if it has failed
 retries.on_note("anna", note)                       # a fault that begins
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
+from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
@@ -57,33 +57,27 @@ class _Search:
 
 
 class Retries:
-    """The requests of the members of a run that have failed, by name. `now_ms` is the time of the run."""
+    """The requests of the members of a run that have failed, by name. `now_ms` is the time of the run, `paused` are the
+    members that pause, and handle no response."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+    def __init__(self, now_ms: Callable[[], int], paused: Container[str]) -> None:
+        self._now_ms, self._paused = now_ms, paused
         self._searches: dict[str, _Search] = {}
         self._slow_to_sync: set[str] = set()
         self._zombies: set[str] = set()
-        self._paused: set[str] = set()
-        """Members that handle no response before they go on."""
 
     def on_note(self, name: str, note: MemberNote) -> None:
-        """Note a fault by which a member sends SyncGroup late, commits as a zombie whatever it knows, or pauses."""
+        """Note a fault by which a member sends SyncGroup late, or commits as a zombie whatever it knows."""
         match note:
             case FaultBegan(fault) if fault.kind is MemberFaultKind.SLOW_SYNC:
                 self._slow_to_sync.add(name)
             case FaultBegan(fault) if fault.kind is MemberFaultKind.ZOMBIE:
                 self._zombies.add(name)
-            case FaultBegan(fault) if fault.kind is MemberFaultKind.PAUSE:
-                self._paused.add(name)
-            case FaultEnded():
-                self._paused.discard(name)
 
     def on_new_life(self, name: str) -> None:
         """Forget what was known of a member: its process has ended."""
         self._searches.pop(name, None)
         self._zombies.discard(name)
-        self._paused.discard(name)
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a request by what has failed before."""

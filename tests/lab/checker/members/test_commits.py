@@ -8,7 +8,7 @@ from regroup.lab.checker.members.commits import COMMITS_AT_LAST, NOT_REPEATED, R
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import CommitCompleted, ConsumerError, ConsumerErrorKind
 from regroup.members.faults import parse_fault
-from regroup.members.runtime.notes import FaultBegan, FaultEnded
+from regroup.members.runtime.notes import FaultBegan
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -46,7 +46,8 @@ class Anna:
 
     def __init__(self, *, auto_commits: bool = True, joins: bool = True) -> None:
         self.now_ms = 1_000_000
-        self.commits = Commits(lambda: self.now_ms)
+        self.paused: set[str] = set()
+        self.commits = Commits(lambda: self.now_ms, self.paused)
         self.commits.add_member("anna", auto_commits=auto_commits)
         if joins:
             assert self.send(JOIN) is None
@@ -88,11 +89,11 @@ def test_a_commit_that_is_refused_for_its_membership_is_not_repeated(code: Error
 
 def test_members_that_do_not_handle_the_refusal_are_not_judged() -> None:
     paused, zombie, consumer = Anna(), Anna(), Anna(joins=False)
-    paused.commits.on_note("anna", FaultBegan(parse_fault("pause:5s")))
+    paused.paused.add("anna")
     zombie.commits.on_note("anna", FaultBegan(parse_fault("zombie")))
     for anna in (paused, zombie, consumer):
         anna.get(commit(), response(ErrorCode.UNKNOWN_MEMBER_ID))
-    paused.commits.on_note("anna", FaultEnded("paused"))
+    paused.paused.clear()
     assert [anna.send(commit()) for anna in (paused, zombie, consumer)] == [None, None, None]
     zombie.commits.on_new_life("anna")
     zombie.get(commit(), response(ErrorCode.UNKNOWN_MEMBER_ID))

@@ -1,12 +1,12 @@
 """A member that is closed while its coordinator accepts it leaves its group."""
 
+from collections.abc import Container
 from typing import Any
 
 import pytest
 
 from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES, LEAVES_AS_A_MEMBER, Departures
-from regroup.members.faults import parse_fault
-from regroup.members.runtime.notes import FaultBegan, FaultEnded
+from regroup.members.runtime.notes import FaultEnded
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
@@ -33,9 +33,9 @@ CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", 
 ACCEPTED = (CONSUMER_HEARTBEAT, ConsumerGroupHeartbeatResponse())
 
 
-def departures(*sent: Message | tuple[Message, Any]) -> Departures:
+def departures(*sent: Message | tuple[Message, Any], paused: Container[str] = ()) -> Departures:
     """What is known of ben after these requests; each is alone, or with its response."""
-    known = Departures()
+    known = Departures(paused)
     for each in sent:
         message, *response = each if isinstance(each, tuple) else (each,)
         known.on_request("ben", message)
@@ -113,8 +113,7 @@ def test_a_member_that_leaves_after_its_generation_was_refused_is_found() -> Non
 
 def test_a_member_that_joins_again_or_does_not_know_of_the_refusal_may_leave() -> None:
     later = JoinGroupResponse(generation_id=2, protocol_name="range", leader="", member_id="m", members=[])
-    paused = departures(JOINED)
-    paused.on_note("ben", FaultBegan(parse_fault("pause:5s")))
+    paused = departures(JOINED, paused={"ben"})
     paused.on_response("ben", *ILLEGAL)
     for known in (departures(JOINED, ILLEGAL, JOIN), departures(JOINED, (JOIN, later), ILLEGAL), paused):
         assert known.on_request("ben", LEAVE) is None

@@ -1,16 +1,27 @@
-"""A zombie goes on committing when its member has a new process, which is not judged by it."""
+"""A member pauses until it goes on or ends; a zombie goes on committing when its member has a new process."""
 
-from regroup.lab.checker.members.former_zombies import FormerZombies
 from regroup.lab.checker.members.observed_members import ObservedMembers
+from regroup.lab.checker.members.paused_members import FormerZombies, PausedMembers
 from regroup.lab.checker.members.retries import LOOKS_AGAIN
 from regroup.members.faults import parse_fault
-from regroup.members.runtime.notes import FaultBegan
+from regroup.members.runtime.notes import FaultBegan, FaultEnded
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
 from tests.lab.checker.checker_harness import CheckerHarness
 
 COMMIT = OffsetCommitRequest(group_id="payments", member_id="anna-1", generation_id_or_member_epoch=3, topics=[])
 HEARTBEAT = HeartbeatRequest(group_id="payments", member_id="anna-2", generation_id=4)
+
+
+def test_a_member_pauses_until_it_goes_on_or_has_a_new_process() -> None:
+    paused = PausedMembers()
+    for end in (lambda: paused.on_note("anna", FaultEnded("paused")), lambda: paused.on_new_life("anna")):
+        paused.on_note("anna", FaultBegan(parse_fault("pause:5s")))
+        paused.on_note("ben", FaultBegan(parse_fault("slow-sync:5s")))
+        assert "anna" in paused
+        assert "ben" not in paused
+        end()
+        assert "anna" not in paused
 
 
 def test_the_commits_of_a_former_process_are_those_for_the_generation_in_which_it_was_a_zombie() -> None:

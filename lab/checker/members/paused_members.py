@@ -1,4 +1,8 @@
-"""Zombies whose member has a new process: they go on committing, and the new process does not know of it.
+"""Members that pause, and zombies whose member has a new process, which does not know that they go on committing.
+
+paused = PausedMembers()
+paused.on_note("anna", note)             # anna pauses, or goes on
+"anna" in paused
 
 former = FormerZombies()
 former.on_note("anna", note)             # anna becomes a zombie
@@ -7,10 +11,33 @@ former.on_new_life("anna")               # its process has ended by the plan; as
 former.is_by_one("anna", commit)         # True if it is for the zombie's generation
 """
 
+from collections.abc import Container
+
 from regroup.members.faults import MemberFaultKind
-from regroup.members.runtime.notes import FaultBegan, MemberNote
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.protocol.message import Message
 from regroup.protocol.messages.offsets import OffsetCommitRequest
+
+
+class PausedMembers(Container[str]):
+    """The members of a run that pause, by name: they handle no response before they go on."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Note that a member pauses, or goes on."""
+        if isinstance(note, FaultEnded):
+            self._names.discard(name)
+        elif isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.PAUSE:
+            self._names.add(name)
+
+    def on_new_life(self, name: str) -> None:
+        """Note that a member gets a new process."""
+        self._names.discard(name)
 
 
 class FormerZombies:
