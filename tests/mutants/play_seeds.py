@@ -14,8 +14,8 @@ from types import FrameType
 from regroup.lab.search.seed_run import run_seed
 from regroup.lab.search.swarm import draw_plan
 
-SEED_CPU_S = 20
-"""CPU time that one seed may take; the longest of the unmutated project takes a tenth of it."""
+SEED_CPU_S = 40
+"""CPU time that one seed may take; the longest of the unmutated project, with a large group, takes a third of it."""
 
 
 def end_process(seed: int, number: int, frame: FrameType | None) -> None:

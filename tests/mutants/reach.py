@@ -24,7 +24,7 @@ Lines: TypeAlias = dict[str, set[int]]
 """The lines that were executed, by the path of the file below the project's folder."""
 
 
-TRACED_SEED_CPU_S: Final = 200
+TRACED_SEED_CPU_S: Final = 400
 """CPU time that one seed may take while its lines are recorded."""
 
 
