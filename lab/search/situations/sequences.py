@@ -70,6 +70,9 @@ def draw_sequences(
     death = random_stream("coordinator death")
     if death.random() < COORDINATOR_DEATH_SHARE:
         yield from draw_coordinator_death(death, death.choice(members), plan.brokers)
+    loss = random_stream("coordinator death in a transaction")
+    if loss.random() < COORDINATOR_DEATH_SHARE:
+        yield from draw_death_in_transaction(loss, loss.choice(members))
     static_members = [name for name, each in plan.members.items() if each.instance_id is not None]
     patient = [
         name
@@ -173,3 +176,11 @@ def draw_coordinator_death(rng: Random, member: str, brokers: int) -> Iterator[P
     if brokers > 1:
         deaths.append(BrokerStops(rng.randrange(brokers), rng.choice((500, 20_000))))
     yield PlannedStep(StepTrigger(f"{member}'s transaction is prepared"), rng.choice(deaths))
+
+
+def draw_death_in_transaction(rng: Random, member: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which the coordinator dies while a member's offsets wait for the end of their transaction. The
+    producer then ends it at the next coordinator."""
+    begins = StepTrigger(f"{member} is assigned partitions", rng.choice((1_000, 20_000, 60_000)))
+    yield PlannedStep(begins, CommitsInTransaction(member))
+    yield PlannedStep(StepTrigger(f"{member} sends EndTxn"), BrokersCrash(rng.choice((100, 2_000))))

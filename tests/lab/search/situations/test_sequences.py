@@ -4,27 +4,31 @@ from functools import partial
 from random import Random
 
 from regroup.lab.plan.flawed_requests import CLASSIC_FLAWED_REQUESTS, FLAWED_REQUESTS, UPGRADE_ATTEMPTS
-from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     AbortsTransaction,
     BrokerStops,
     CommitsInTransaction,
     InvalidRequestIsSent,
+    Joins,
     KafkaLogFails,
     Leaves,
     NewMemberFallsSilent,
     Restarts,
     StaysOutsidePoll,
 )
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.situations.sequences import (
     departure_of,
     draw_coordinator_death,
+    draw_death_in_transaction,
     draw_deletions,
     draw_lost_return,
     draw_sequences,
     draw_upgrade_attempts,
 )
+from regroup.lab.simulation.run import play
 
 SEEDS = range(400)
 
@@ -130,6 +134,18 @@ def test_a_coordinator_dies_when_the_outcome_of_a_transaction_is_stored() -> Non
     assert {type(end.step) for end, _ in pairs} == {CommitsInTransaction, AbortsTransaction}
     assert {death.trigger.milestone for _, death in pairs} == {"anna's transaction is prepared"}
     assert not any(isinstance(death.step, BrokerStops) for _, death in pairs), "one broker cannot give its groups away"
+
+
+def test_a_coordinator_dies_between_the_offsets_of_a_transaction_and_its_end() -> None:
+    for seed in range(3):
+        steps = (PlannedStep(StepTrigger(), Joins("anna")), *draw_death_in_transaction(Random(seed), "anna"))
+        outcome = play(SimulationPlan(members={"anna": MemberPlan()}, steps=steps, faults_end_ms=120_000))
+        assert not outcome.failed
+        types = [each.type for each in outcome.records]
+        written, loaded, ended = map(
+            types.index, ("transactional-offsets-written", "coordinator-loaded", "transaction-ended")
+        )
+        assert written < loaded < ended
 
 
 def test_one_of_several_brokers_may_stop() -> None:
