@@ -90,16 +90,18 @@ class Acknowledgements:
         """Note each offset that the response to an OffsetCommit confirms: from now on every load has to find it, or a
         later one.
 
-        An offset that is refused stays possible, since the store may have it: its coordinator may have crashed.
+        An offset that is refused stays possible, since the store may have it: its coordinator may have crashed. One
+        that was deleted before its response left, by itself or with its group, is not expected any more.
         """
         command = exchange.command
         assert isinstance(command, c.OffsetCommit)
         offsets = self.offsets.setdefault(command.group_id, {})
         codes = {(t.name, row.partition_index): row.error_code for t in response.topics for row in t.partitions}
         for each in command.offsets:
-            key = each.topic, each.partition
-            if codes[key] == 0:
-                known = offsets.setdefault(key, AcknowledgedOffset())
+            known = offsets.get((each.topic, each.partition))
+            if known is None or exchange.exchange_number not in dict(known.unacknowledged):
+                continue
+            if codes[each.topic, each.partition] == 0:
                 known.offset = each.offset
                 known.unacknowledged = [later for later in known.unacknowledged if later[0] > exchange.exchange_number]
 

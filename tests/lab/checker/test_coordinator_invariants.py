@@ -26,7 +26,7 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from tests.lab.checker.checker_harness import SUBSCRIPTION, CheckerHarness, assignment_of, run_ready
+from tests.lab.checker.checker_harness import GROUP, SUBSCRIPTION, CheckerHarness, assignment_of, run_ready
 from tests.lab.checker.made_exchanges import made_exchange
 
 EVERY = (
@@ -254,6 +254,24 @@ async def test_offsets_that_a_load_loses_are_found(monkeypatch: pytest.MonkeyPat
     await harness.start()
 
     assert invariant_sentence(store_invariants.acknowledged_offsets_survive) in harness.violated_sentences()
+
+
+async def test_an_offset_that_was_deleted_before_its_commit_was_answered_is_not_expected() -> None:
+    harness = CheckerHarness()
+    await harness.start()
+    harness.store.gate.clear()
+    answers = [harness.commit(3), harness.submit(c.DeleteGroup(group_id=GROUP, at_ms=harness.now()))]
+    await run_ready()
+    assert answers == [[], []]
+    harness.store.gate.set()
+    await run_ready()
+    assert all(answers)
+    harness.commit(5, partition=1)
+    await run_ready()
+    harness.coordinator.stop()
+    await harness.start()
+
+    assert harness.violated_sentences() == set()
 
 
 async def test_an_acknowledged_generation_that_a_load_takes_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
