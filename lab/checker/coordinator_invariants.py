@@ -17,6 +17,10 @@ from regroup.lab.checker.classic.join_responses import (
     a_refused_join_names_no_generation,
     a_restarted_leader_does_not_assign,
 )
+from regroup.lab.checker.classic.phases import (
+    a_join_phase_ends_with_the_last_missing_member,
+    a_member_that_has_synced_stays,
+)
 from regroup.lab.checker.classic.sessions import early_deadline
 from regroup.lab.checker.consumer.rules import INVALID_BY_ITSELF
 from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
@@ -376,6 +380,8 @@ DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_deadline_does_not_pass_early,
     a_member_has_its_rebalance_timeout_to_revoke,
     a_join_phase_keeps_static_members,
+    a_join_phase_ends_with_the_last_missing_member,
+    a_member_that_has_synced_stays,
     no_deadline_is_missed,
 )
 """The invariants that are checked when a deadline has passed."""

@@ -117,6 +117,8 @@ class Departures:
 
 def _check_leave(name: str, membership: _Membership, message: LeaveGroupRequest) -> MemberViolation | None:
     ids = [each.member_id for each in message.members] or [message.member_id]
+    if membership.stays_when_closed:
+        return MemberViolation(CLOSED_MEMBER_LEAVES, f"{name} is static, and leaves its group")
     if not all(ids):
         return MemberViolation(LEAVES_AS_A_MEMBER, f"{name} leaves without a member id")
     if membership.has_lost_generation:

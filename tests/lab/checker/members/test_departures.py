@@ -117,3 +117,9 @@ def test_a_member_that_joins_again_or_does_not_know_of_the_refusal_may_leave() -
     paused.on_response("ben", *ILLEGAL)
     for known in (departures(JOINED, ILLEGAL, JOIN), departures(JOINED, (JOIN, later), ILLEGAL), paused):
         assert known.on_request("ben", LEAVE) is None
+
+
+def test_a_static_member_of_a_classic_group_that_leaves_is_found() -> None:
+    found = departures(STATIC_JOIN, SYNC).on_request("ben", LEAVE)
+    assert found is not None
+    assert found.sentence == CLOSED_MEMBER_LEAVES
