@@ -178,6 +178,7 @@ class Checker:
     def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
         self._groups.on_crash(coordinator)
+        self.outputs.on_crash()
         self._prepared.on_disturbance(self._now_ms())
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator

@@ -97,6 +97,13 @@ class OutputLedger:
         """Note a written record in a response to a read-committed member, which may have to leave it out."""
         self._sent[partition, offset] = label
 
+    def on_crash(self) -> None:
+        """Forget which records were sent: brokers that crash lose all of them.
+
+        Another reader need not find one that was sent and not processed.
+        """
+        self._sent.clear()
+
     def on_record(self, group_id: str, partition: TopicPartition, offset: int) -> MemberViolation | None:
         """Check a record that the application of a read-committed member has got."""
         self._seen.add((group_id, partition, offset))

@@ -30,6 +30,14 @@ def again(outputs: OutputLedger, *, committed: bool) -> list[tuple[str, str]]:
     return list(outputs.on_prepared("ben-transform", committed=committed))
 
 
+def test_a_record_that_was_sent_before_a_crash_and_not_processed_need_not_be_found_by_another_reader() -> None:
+    outputs = ledger(committed=True)
+    outputs.on_crash()
+    assert outputs.on_skip("readers", TOTALS, 0, 5) is None
+    outputs.on_fetched(TOTALS, 7, "transaction 1")
+    assert outputs.on_skip("readers", TOTALS, 5, 9) is not None
+
+
 @pytest.mark.parametrize(("committed", "state"), [(False, "was aborted"), (None, "is open")])
 def test_a_record_of_a_transaction_that_is_not_committed_is_found(committed: bool | None, state: str) -> None:
     found = ledger(committed=committed).on_record("readers", TOTALS, 1)
