@@ -35,8 +35,10 @@ QUICK = (
     "reader-takes-aborted-records",
 )
 """Found within a few seeds."""
-MAX_RUNS = 30
+MAX_RUNS = 12
 """Enough to see that shrinking works; `regroup chaos bugs` allows more."""
+STORMS = ("generation-does-not-renew-sessions",)
+"""Bugs with which groups rebalance without end: each run takes half a minute, so that they are shrunk in one run."""
 
 
 @pytest.mark.quick("[response-does-not-wait-for-the-disk]")
@@ -51,7 +53,7 @@ def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("bug", BUGS)
 def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str) -> None:
-    detection = detect_bug(bug, max_seeds=MAX_SEEDS, max_runs=MAX_RUNS)
+    detection = detect_bug(bug, max_seeds=MAX_SEEDS, max_runs=1 if bug in STORMS else MAX_RUNS)
     assert detection.finding is not None
     assert detection.plan is not None
     print(f"{bug}: found after {detection.seeds} seeds; {plan_size(detection.plan)} in {detection.runs} runs")

@@ -67,7 +67,7 @@ async def records_of(path: Path) -> list[Record]:
 
 
 def test_the_tables_that_the_commands_build_equal_another_count(spark: SparkSession, tmp_path: Path) -> None:
-    stores = [run_seed(seed, tmp_path / f"{seed}.db") for seed in (13, 16, 18, 28, 32, 39, 102)]
+    stores = [run_seed(seed, tmp_path / f"{seed}.db") for seed in (13, 16, 18, 32, 39, 102)]
     folder = str(tmp_path / "out")
     assert main(["pipeline", "ingest", f"{tmp_path}/*.db", folder]) == 0
     assert main(["pipeline", "tables", folder]) == 0
