@@ -119,7 +119,7 @@ class ReadPositions:
         next one.
         """
         known = self._connections.setdefault(member_id, set())
-        is_new = connection not in known
+        is_new = all(_place_of(connection) > _place_of(each) for each in known)
         known.add(connection)
         former_id, offsets = self._committed.get((group_id, partition), ("", {}))
         if member_id != former_id:
@@ -147,3 +147,12 @@ class ReadPositions:
         """
         for key in [key for key in self._committed if key[0] == group_id]:
             del self._committed[key]
+
+
+def _place_of(connection: str) -> tuple[int, int]:
+    """The place of a connection among all that a broker has accepted: `0-47@5` is the 47th of its fifth epoch.
+
+    What is sent over an early one may arrive last. A commit without a connection has the first place.
+    """
+    number, _, epoch = connection.partition("-")[2].partition("@")
+    return int(epoch or 0), int(number or 0)

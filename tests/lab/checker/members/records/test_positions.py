@@ -143,6 +143,7 @@ def test_a_commit_that_an_older_connection_brings_later_may_be_lower_and_one_ove
     assert positions.on_commit("payments", ORDERS_0, "anna-1", 9, "1-4") is None
     assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 8, "1-4")) == COMMITS_DO_NOT_GO_BACK
     assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 9, "1-21")) == COMMITS_DO_NOT_GO_BACK
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 8, "1-20") is None, "it is an older one, first used now"
     assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 8, "1-22")) == COMMITS_DO_NOT_GO_BACK
 
 
