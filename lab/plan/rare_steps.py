@@ -24,7 +24,7 @@ class CommitsWithoutGeneration(Sentence, frozen=True):
 
 class CommitsByInstanceIdAlone(Sentence, frozen=True):
     """A producer commits the consumer's positions in a transaction, with an instance id and without member id and
-    generation. It is that of the consumer, or one that nobody has."""
+    generation. It is that of the consumer, or one that no member has."""
 
     templates = ("{member} commits in a transaction by an instance id alone",)
     member: str

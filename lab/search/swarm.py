@@ -106,14 +106,7 @@ def draw_plan(
     if has_all_faults and max_members == len(DRAWN_MEMBER_NAMES) and large.random() < large_group_share:
         return draw_large_group(large, seed, consumer_share)
     setup = _draw_setup(seed, max_members, consumer_share)
-    members = list(setup.members)
-    losable_apis = CONSUMER_APIS if has_consumer_protocol(setup.members) else LOSABLE_APIS
-    groups = list(dict.fromkeys(each.group for each in setup.members.values()))
-    draw = FaultDraw(random_stream("happenings"), members, setup.brokers, setup.topics, losable_apis, groups)
-    steps = [
-        *_joins(draw, duration_ms),
-        *_faults(draw, drawn_faults(seed, _usable(faults, setup.members)), duration_ms),
-    ]
+    steps = _joins_and_faults(seed, setup, faults, duration_ms)
     if has_sequences and has_all_faults:
         steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
         steps += draw_sequences(random_stream, setup, duration_ms)
@@ -138,6 +131,17 @@ def draw_plan(
 
 def _random_stream(seed: int, part: str) -> Random:
     return Random(f"{seed}/plan/{part}")
+
+
+def _joins_and_faults(seed: int, setup: SimulationPlan, faults: Sequence[str], duration_ms: int) -> list[PlannedStep]:
+    """Draw the steps in which members join, and those with faults of some of these kinds."""
+    members = list(setup.members)
+    losable_apis = CONSUMER_APIS if has_consumer_protocol(setup.members) else LOSABLE_APIS
+    groups = list(dict.fromkeys(each.group for each in setup.members.values()))
+    rng = _random_stream(seed, "happenings")
+    draw = FaultDraw(rng, members, setup.brokers, setup.topics, losable_apis, groups)
+    kinds = drawn_faults(seed, _usable(faults, setup.members))
+    return [*_joins(draw, duration_ms), *_faults(draw, kinds, duration_ms)]
 
 
 def _draw_setup(seed: int, max_members: int, consumer_share: float) -> SimulationPlan:

@@ -75,8 +75,7 @@ class SimulatedMembers:
         self.by_name: dict[str, LabMember] = {}
         self._plan, self._network, self._brokers, self._rng = plan, network, brokers, rng
         self._on_change_of, self._on_stop_of, self._on_note_of = on_change, on_stop, on_note
-        self._checker = checker
-        self._on_read_again = on_read_again
+        self._checker, self._on_read_again = checker, on_read_again
         self._ledger = RecordLedger(plan.workload.late_after_ms)
         self._former: list[LabMember] = []
         """Stopped processes of members that have joined again since, as new processes."""
@@ -318,8 +317,7 @@ class SimulatedMembers:
         )
 
     def _with_planned_responses(self, name: str, transport: MemberTransport) -> MemberTransport:
-        """The transport, with unknown error codes in its responses and with late responses if the plan has such
-        steps."""
+        """The transport, with unknown error codes in responses and with late ones if the plan has such steps."""
         steps = {type(each.step) for each in self._plan.steps}
         if ErrorIsUnknown in steps:
             transport = UnknownErrorTransport(transport, partial(self.unknown_errors.replaced, name))

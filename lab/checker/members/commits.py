@@ -10,7 +10,7 @@ commits.on_revoked("anna", partitions)              # the violation that this is
 
 from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
@@ -44,7 +44,8 @@ rebalance `max.poll.interval.ms`. A backoff of up to a second may be left of tha
 COMMITS_AT_LAST_MS: Final = 60_000
 """Longer than a request may be under way, and than any interval of automatic commits in a plan."""
 
-_Offsets = frozenset[tuple[TopicPartition, int]]
+CommitOffsets: TypeAlias = frozenset[tuple[TopicPartition, int]]
+"""The offsets of a commit, which name it."""
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class _Process:
     is_classic: bool = False
     refused: set[tuple[str, int]] = field(default_factory=set)
     """Member ids and generations whose commits were refused because of the membership."""
-    sent_ms: dict[_Offsets, int] = field(default_factory=dict)
+    sent_ms: dict[CommitOffsets, int] = field(default_factory=dict)
     """When each commit that is not complete was sent first, by its offsets."""
     failed_early_ms: int = -1
     """When a commit that was sent a short while before ended with an error that may be temporary; -1 if none has."""
@@ -96,7 +97,7 @@ class Commits:
         process = self._process(name)
         match message:
             case OffsetCommitRequest():
-                process.sent_ms.setdefault(_offsets_of(message), self._now_ms())
+                process.sent_ms.setdefault(offsets_of(message), self._now_ms())
                 process.fetched_ms.clear()
                 sender = message.member_id, message.generation_id_or_member_epoch
                 if sender in process.refused and name not in self._unjudged:
@@ -155,7 +156,8 @@ class Commits:
         return MemberViolation(REPEATED, f"{name} gives partitions up as soon as its commit has failed")
 
 
-def _offsets_of(message: OffsetCommitRequest) -> _Offsets:
+def offsets_of(message: OffsetCommitRequest) -> CommitOffsets:
+    """The offsets that a request commits."""
     return frozenset(
         (TopicPartition(topic.name, each.partition_index), each.committed_offset)
         for topic in message.topics

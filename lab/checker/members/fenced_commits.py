@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
+from regroup.lab.checker.members.commits import CommitOffsets, offsets_of
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
-from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
@@ -31,8 +31,6 @@ No plan has a shorter `max.poll.interval.ms` than 10 s."""
 _OF_THE_MEMBERSHIP: Final = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 _KEEP_THE_GENERATION: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 
-_Offsets = frozenset[tuple[TopicPartition, int]]
-
 
 @dataclass(slots=True)
 class _Process:
@@ -44,7 +42,7 @@ class _Process:
     """The generations in which the member is no more."""
     sent_ms: dict[int, int] = field(default_factory=dict)
     """By identity of a commit without a response, when it was sent."""
-    fails: dict[_Offsets, bool] = field(default_factory=dict)
+    fails: dict[CommitOffsets, bool] = field(default_factory=dict)
     """By the offsets of a commit that was refused and is not complete, whether it has to fail the member."""
 
 
@@ -86,7 +84,7 @@ class FencedCommits:
             is_late = sent_ms is None or self._now_ms() - sent_ms > LATEST_MS
             sender = message.generation_id_or_member_epoch, message.member_id
             if not is_late and name not in self._paused and sender in (process.generation, *process.given_up):
-                process.fails[_offsets_of(message)] = sender == process.generation
+                process.fails[offsets_of(message)] = sender == process.generation
         if isinstance(response, JoinGroupResponse) and code == ErrorCode.NONE:
             if process.generation is not None:
                 process.given_up.add(process.generation)
@@ -102,11 +100,3 @@ class FencedCommits:
             return None
         found = "fails" if not fails else "does not fail"
         return MemberViolation(FENCED_IN_ITS_GENERATION, f"{name} {found}: {change.error}")
-
-
-def _offsets_of(message: OffsetCommitRequest) -> _Offsets:
-    return frozenset(
-        (TopicPartition(topic.name, each.partition_index), each.committed_offset)
-        for topic in message.topics
-        for each in topic.partitions
-    )

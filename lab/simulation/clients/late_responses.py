@@ -8,6 +8,7 @@ transport = LateResponseTransport(transport, partial(late.taken_delay_ms, "anna"
 import asyncio
 from collections.abc import Callable
 
+from regroup.lab.simulation.network.forwarding_transport import ForwardingTransport
 from regroup.members.consumer.effects import OutgoingRequest
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport, TransportCallback
@@ -33,11 +34,12 @@ class LateResponses:
         return self._delays_ms.pop((name, type(request).api_key), 0)
 
 
-class LateResponseTransport:
+class LateResponseTransport(ForwardingTransport):
     """The network transport of a member. `delay_ms` returns how late the response to a request comes."""
 
     def __init__(self, transport: MemberTransport, delay_ms: Callable[[Message], int]) -> None:
-        self._transport, self._delay_ms = transport, delay_ms
+        super().__init__(transport)
+        self._delay_ms = delay_ms
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         delay_ms = self._delay_ms(request.message)
@@ -49,9 +51,3 @@ class LateResponseTransport:
                 callback(received)
 
         self._transport.send(request, handle)
-
-    def disconnect_coordinator(self) -> None:
-        self._transport.disconnect_coordinator()
-
-    async def close(self) -> None:
-        await self._transport.close()

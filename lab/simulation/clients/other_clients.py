@@ -73,6 +73,25 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
             _spawn_once(world, group, _join_group(_first_of(group, world)))
         case s.NewMemberFallsSilent(group):
             _spawn_once(world, group, _join_group(_first_of(group, world)), BEFORE_MEMBER_IDS)
+        case s.GroupIsDescribed(group):
+            _spawn(world, ADMINISTRATOR_HOST, group, DescribeGroupsRequest(groups=[group]))
+            if not world.plan.release:
+                _spawn(world, ADMINISTRATOR_HOST, group, ConsumerGroupDescribeRequest(group_ids=[group]))
+        case s.InvalidRequestIsSent(group, flaw):
+            _spawn(
+                world,
+                ADMINISTRATOR_HOST,
+                group,
+                flawed_request(flaw, group, next(iter(world.plan.topics))),
+                COMMIT_BY_NAME,
+            )
+        case _:
+            _perform_rare_step(step, world)
+
+
+def _perform_rare_step(step: rare.RareClientStep, world: World) -> None:
+    """Send what hardly any scenario needs."""
+    match step:
         case rare.InstanceIdIsTaken(member):
             planned = world.plan.members[member]
             if planned.instance_id is not None:
@@ -98,18 +117,6 @@ def perform_as_other_client(step: s.ClientStep, world: World) -> None:
                 _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)
         case rare.OtherBrokerIsAsked(group):
             world.spawn(ask_other_broker(world.members.other_client(ADMINISTRATOR_HOST), group))
-        case s.GroupIsDescribed(group):
-            _spawn(world, ADMINISTRATOR_HOST, group, DescribeGroupsRequest(groups=[group]))
-            if not world.plan.release:
-                _spawn(world, ADMINISTRATOR_HOST, group, ConsumerGroupDescribeRequest(group_ids=[group]))
-        case s.InvalidRequestIsSent(group, flaw):
-            _spawn(
-                world,
-                ADMINISTRATOR_HOST,
-                group,
-                flawed_request(flaw, group, next(iter(world.plan.topics))),
-                COMMIT_BY_NAME,
-            )
 
 
 def _spawn(

@@ -47,8 +47,7 @@ async def come_and_go(client: LabClient, *joins: JoinGroupRequest) -> None:
             protocol_name=joined.protocol_name,
         )
         await client.request(group, sync)
-    leaving = MemberIdentity(member_id=first.member_id)
-    await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))
+    await _leave(client, group, first.member_id)
 
 
 async def commit_and_join(
@@ -67,8 +66,12 @@ async def commit_and_join(
         again = asyncio.get_running_loop().create_task(_join_soon(other, join))
         await client.send_once(group, named)
         await again
-    leaving = MemberIdentity(member_id=first.member_id)
-    await client.request(group, LeaveGroupRequest(group_id=group, member_id=first.member_id, members=[leaving]))
+    await _leave(client, group, first.member_id)
+
+
+async def _leave(client: LabClient, group: str, member_id: str) -> None:
+    leaving = MemberIdentity(member_id=member_id)
+    await client.request(group, LeaveGroupRequest(group_id=group, member_id=member_id, members=[leaving]))
 
 
 async def _join_soon(client: LabClient, join: JoinGroupRequest) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from regroup.lab.simulation.network.forwarding_transport import ForwardingTransport
 from regroup.members.consumer.effects import OutgoingRequest
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport, TransportCallback
@@ -12,14 +13,15 @@ from regroup.protocol.messages.records import FetchResponse
 from regroup.protocol.record_batch import read_batch_header, read_records, split_batches
 
 
-class ReaderTransport:
+class ReaderTransport(ForwardingTransport):
     """A transport that calls `on_fetched` with partition, offset and label of each output in a Fetch response.
 
     It is called before the member gets the response, which may have to leave the record out.
     """
 
     def __init__(self, transport: MemberTransport, on_fetched: Callable[[TopicPartition, int, str], None]) -> None:
-        self._transport, self._on_fetched = transport, on_fetched
+        super().__init__(transport)
+        self._on_fetched = on_fetched
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         def observe(response: ResponseReceived | RequestFailed) -> None:
@@ -32,12 +34,6 @@ class ReaderTransport:
             callback(response)
 
         self._transport.send(request, observe)
-
-    def disconnect_coordinator(self) -> None:
-        self._transport.disconnect_coordinator()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 def _outputs_in(data: bytes) -> Iterator[tuple[int, str]]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from regroup.lab.simulation.network.forwarding_transport import ForwardingTransport
 from regroup.members.consumer.effects import OutgoingRequest
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport, TransportCallback
@@ -50,11 +51,12 @@ def _refused(topic: OffsetCommitResponseTopic) -> OffsetCommitResponseTopic:
     return replace(topic, partitions=[replace(each, error_code=UNKNOWN_ERROR_CODE) for each in topic.partitions])
 
 
-class UnknownErrorTransport:
+class UnknownErrorTransport(ForwardingTransport):
     """The network transport of a member. `replaced` returns what the member gets in place of a response."""
 
     def __init__(self, transport: MemberTransport, replaced: Callable[[Message], Message]) -> None:
-        self._transport, self._replaced = transport, replaced
+        super().__init__(transport)
+        self._replaced = replaced
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         def handle(received: ResponseReceived | RequestFailed) -> None:
@@ -63,9 +65,3 @@ class UnknownErrorTransport:
             callback(received)
 
         self._transport.send(request, handle)
-
-    def disconnect_coordinator(self) -> None:
-        self._transport.disconnect_coordinator()
-
-    async def close(self) -> None:
-        await self._transport.close()

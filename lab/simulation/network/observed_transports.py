@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from regroup.lab.checker.members.reconnections import Reconnections, Target
+from regroup.lab.simulation.network.forwarding_transport import ForwardingTransport
 from regroup.members.consumer.effects import OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.base import MemberTransport, TransportCallback
@@ -17,7 +18,7 @@ _TARGET: ContextVar[Target] = ContextVar("target")
 """For which requests a connection is opened: known to the task that opens it, since the request starts that task."""
 
 
-class ObservedTransport:
+class ObservedTransport(ForwardingTransport):
     """The network transport of a member or of a producer.
 
     It calls `on_request` with each request that is sent, and `on_response` with the request and its response,
@@ -30,7 +31,8 @@ class ObservedTransport:
         on_request: Callable[[Message], None],
         on_response: Callable[[Message, Any], None],
     ) -> None:
-        self._transport, self._on_request, self._on_response = transport, on_request, on_response
+        super().__init__(transport)
+        self._on_request, self._on_response = on_request, on_response
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         self._on_request(request.message)
@@ -40,12 +42,6 @@ class ObservedTransport:
             callback(received)
 
         self._transport.send(request, handle)
-
-    def disconnect_coordinator(self) -> None:
-        self._transport.disconnect_coordinator()
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 class DialledTransport:

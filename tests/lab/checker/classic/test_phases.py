@@ -1,4 +1,4 @@
-"""A sync phase removes nobody who has synced, and a join phase ends with the last member that was missing."""
+"""A sync phase removes no member that has synced, and a join phase ends with the last member that was missing."""
 
 from msgspec.structs import replace
 

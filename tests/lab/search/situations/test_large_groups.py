@@ -47,7 +47,7 @@ def test_a_large_group_has_no_violation() -> None:
     assert run_seed(SEED, draw=draw_plan) is None
 
 
-def test_a_mapping_that_has_keys_which_nobody_put_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mapping_that_has_keys_which_were_never_set_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         LayeredMapping, "__contains__", lambda self, key: key in self._shared or key not in self._removed
     )
