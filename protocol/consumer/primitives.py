@@ -17,10 +17,13 @@ class MalformedConsumerProtocol(ValueError):
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic, by the topic's name."""
+    """One partition of a topic, by the topic's name; as text `orders-0`, as Kafka writes it."""
 
     topic: str
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
 
 def topic_partitions(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
