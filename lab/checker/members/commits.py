@@ -112,13 +112,18 @@ class Commits:
         return None
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
-        """Note a commit that is refused because of the membership; None for a request that has failed."""
+        """Note a commit that is refused because of the membership; None for a request that has failed.
+
+        As in Java, the first error of a response decides: a topic that is unknown lets the member repeat the commit,
+        whatever other partitions are refused for.
+        """
         process = self._process(name)
         if not isinstance(message, OffsetCommitRequest) or response is None:
             return
         if not process.is_classic or name in self._paused:
             return
-        if any(row.error_code in OF_THE_MEMBERSHIP for topic in response.topics for row in topic.partitions):
+        codes = (row.error_code for topic in response.topics for row in topic.partitions if row.error_code)
+        if next(codes, ErrorCode.NONE) in OF_THE_MEMBERSHIP:
             process.refused.add((message.member_id, message.generation_id_or_member_epoch))
 
     def on_completed(self, name: str, change: CommitCompleted) -> None:

@@ -149,8 +149,10 @@ class PlannedMembers:
         if member is None or not member.slow_to_join or member.is_away_for_other_reasons:
             return None
         left_ms = self._now_ms() - outside_poll_ms
-        before = [has_assignment for at_ms, has_assignment in member.heartbeats if at_ms <= left_ms + ROUNDING_MS]
-        if not isinstance(message, ConsumerGroupHeartbeatRequest) or not before or before[-1]:
+        before = [each for each in member.heartbeats if each[0] <= left_ms + ROUNDING_MS]
+        # Of responses within the rounding, each may be the one after which it left.
+        last = [each for each in before if each[0] >= left_ms - ROUNDING_MS] or before[-1:]
+        if not isinstance(message, ConsumerGroupHeartbeatRequest) or not last or any(assigned for _, assigned in last):
             return None
         detail = f"{name} has left poll() {outside_poll_ms} ms ago, after a heartbeat without an assignment"
         return MemberViolation(LEAVES_POLL_FOR_AN_ASSIGNMENT, detail)

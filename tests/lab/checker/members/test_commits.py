@@ -36,8 +36,8 @@ def commit(generation: int = 1) -> OffsetCommitRequest:
     )
 
 
-def response(code: int) -> OffsetCommitResponse:
-    rows = [OffsetCommitResponsePartition(partition_index=0, error_code=code)]
+def response(*codes: int) -> OffsetCommitResponse:
+    rows = [OffsetCommitResponsePartition(partition_index=each, error_code=code) for each, code in enumerate(codes)]
     return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=rows)])
 
 
@@ -85,6 +85,14 @@ def test_a_commit_that_is_refused_for_its_membership_is_not_repeated(code: Error
     anna.get(commit(), response(code))
     assert anna.send(commit(generation=2)) is None
     assert anna.send(commit()) == found
+
+
+def test_the_first_error_of_a_response_decides() -> None:
+    anna = Anna()
+    anna.get(commit(), response(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.ILLEGAL_GENERATION))
+    assert anna.send(commit()) is None
+    anna.get(commit(), response(ErrorCode.NONE, ErrorCode.ILLEGAL_GENERATION))
+    assert anna.send(commit()) == NOT_REPEATED
 
 
 def test_members_that_do_not_handle_the_refusal_are_not_judged() -> None:

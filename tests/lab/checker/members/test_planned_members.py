@@ -123,6 +123,15 @@ def test_a_member_that_is_slow_to_join_leaves_poll_after_an_assignment_alone() -
     assert anna.send_outside_poll(1_000) == LEAVES_POLL_FOR_AN_ASSIGNMENT
 
 
+def test_of_two_heartbeats_in_one_millisecond_either_may_have_had_the_assignment() -> None:
+    anna = Anna("slow-join:5s")
+    anna.beat(assigned=True)
+    anna.now_ms += 1
+    anna.beat(assigned=False)
+    anna.now_ms += 1_000
+    assert anna.send_outside_poll(1_000) is None
+
+
 @pytest.mark.parametrize("fault", ["slow-revoke:5s", "no-poll:5s"])
 def test_other_faults_keep_an_application_outside_poll_as_well(fault: str) -> None:
     anna = Anna("slow-join:5s", fault)
