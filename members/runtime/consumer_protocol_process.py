@@ -88,9 +88,9 @@ class ConsumerProtocolProcess:
         self._left_poll_at_ms = 0
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
         self._has_lost_all = False
+        """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
         self._losses = 0
         """How many times the member has lost all partitions and joined again."""
-        """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
 
     def begin(self) -> None:
         """Find the coordinator, and join the group with the first heartbeat."""
