@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.consumer.commands import ResolveRegexes
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat, ResolveRegexes
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker import coordinator_invariants as invariants
-from regroup.lab.checker.consumer.patterns import an_epoch_follows_what_patterns_match
+from regroup.lab.checker.consumer.patterns import (
+    SEARCHES_IN_TIME,
+    PatternSearches,
+    an_epoch_follows_what_patterns_match,
+)
 from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
@@ -57,6 +61,7 @@ class Checker:
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
         self._groups = GroupComparison(self.state, self._violations)
+        self._searches = PatternSearches(settings)
         self._counter = RunCounter()
 
     # Coordinators
@@ -91,6 +96,12 @@ class Checker:
             self.state.acknowledgements.on_commit_response(exchange, exchange.response)
         elif kind is c.SyncGroup:
             self.state.acknowledgements.on_sync_response(exchange, exchange.response)
+        elif (
+            kind is ConsumerGroupHeartbeat
+            and not exchange.error_code
+            and (detail := self._searches.on_heartbeat(exchange, self._now_ms()))
+        ):
+            self._violations.report_exchange(SEARCHES_IN_TIME, detail, exchange)
 
     def _check_consumer_group(self, exchange: ObservedExchange) -> None:
         """Check a response by the rules of the consumer protocol if its group is of that protocol.
@@ -126,6 +137,7 @@ class Checker:
             self._violations.report_exchange(OFFSETS_EXPIRE, detail, exchange)
         if isinstance(exchange.command, ResolveRegexes):
             self._violations.check(an_epoch_follows_what_patterns_match, exchange)
+            self._searches.on_search(exchange)
         if isinstance(exchange.command, c.DeadlinePassed):
             self._violations.check_all(invariants.DEADLINE_INVARIANTS, exchange)
         if exchange.after is not exchange.before:
@@ -155,6 +167,7 @@ class Checker:
         if (before.consumer is None) != (after.consumer is None) and after.exists:
             self._violations.check(store_invariants.a_migration_keeps_acknowledged_offsets, exchange)
         if isinstance(exchange.command, c.LoadGroup):
+            self._searches.on_load(group_id)
             self._violations.report_all(self.state.consumer_groups.proceed(group_id))
             self._violations.check_all(store_invariants.LOAD_INVARIANTS, exchange)
         elif isinstance(exchange.command, c.OffsetCommit):

@@ -10,17 +10,20 @@ from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker.classic.events import CLASSIC_EVENT_SENTENCES
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.invariants import CONSUMER_INVARIANTS
-from regroup.lab.checker.consumer.patterns import an_epoch_follows_what_patterns_match
+from regroup.lab.checker.consumer.patterns import SEARCHES_IN_TIME, an_epoch_follows_what_patterns_match
 from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.commits import COMMIT_SENTENCES
-from regroup.lab.checker.members.departures import DEPARTURE_SENTENCES
-from regroup.lab.checker.members.fenced_commits import FENCED_IN_ITS_GENERATION
-from regroup.lab.checker.members.fenced_members import FENCED_SENTENCES
+from regroup.lab.checker.members.membership.assignments import ASSIGNMENT_SENTENCES
+from regroup.lab.checker.members.membership.departures import DEPARTURE_SENTENCES
+from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION
+from regroup.lab.checker.members.membership.fenced_members import FENCED_SENTENCES
+from regroup.lab.checker.members.membership.lost_generations import LOSES_ITS_PARTITIONS
 from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
 from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
+from regroup.lab.checker.members.records.fetched_offsets import TAKES_WHAT_IT_GOT
 from regroup.lab.checker.members.records.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.records.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS
@@ -61,6 +64,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                     st.a_migration_keeps_acknowledged_offsets,
                 )
             ),
+            (SEARCHES_IN_TIME, ""),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
         "Deadlines": (
@@ -94,11 +98,14 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                 m.NO_RECORD_SKIPPED,
                 COUNTED_AS_IT_WAS,
                 *SENT_SENTENCES,
+                TAKES_WHAT_IT_GOT,
                 *POSITION_SENTENCES,
                 POLL_TIMEOUT,
                 *DEPARTURE_SENTENCES,
                 *FENCED_SENTENCES,
                 FENCED_IN_ITS_GENERATION,
+                LOSES_ITS_PARTITIONS,
+                *ASSIGNMENT_SENTENCES,
                 *COMMIT_SENTENCES,
                 *PLANNED_SENTENCES,
                 *RETRY_SENTENCES,

@@ -2,12 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
-from regroup.assignors.interface import Assignments, Assignor, AssignorMember, ClusterMetadata, RebalanceProtocol
+from regroup.assignors.interface import (
+    Assignments,
+    Assignor,
+    AssignorMember,
+    ClusterMetadata,
+    LastAssignment,
+    RebalanceProtocol,
+)
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
+from regroup.members.consumer.effects import CommittedOffsetsFetched
+from regroup.members.consumer.error_actions import ErrorAction, MembershipReset
 from regroup.members.consumer.heartbeats import Heartbeats
 from regroup.members.consumer.machine import ConsumerMachine
+from regroup.members.consumer.offsets import ConsumerOffsets
 from regroup.members.consumer.rebalance import ConsumerRebalance
+from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition
@@ -114,3 +125,39 @@ def member_finds_no_first_offset() -> BugContext:
         fetcher._to_reset = to_reset
 
     return patch_attribute(Fetcher, "send_fetches", send_fetches)
+
+
+@planted_bug
+def member_takes_a_refusal_for_no_offset() -> BugContext:
+    """A member whose OffsetFetch is refused begins as if no offset were committed."""
+
+    def begin_without(offsets: ConsumerOffsets, action: ErrorAction, code: int) -> None:
+        offsets.changes.append(CommittedOffsetsFetched(dict.fromkeys(offsets._unknown_positions)))
+        offsets._unknown_positions = {}
+
+    return patch_attribute(ConsumerOffsets, "_fetch_failed", begin_without)
+
+
+@planted_bug
+def member_keeps_the_partitions_of_a_refused_generation() -> BugContext:
+    """A member whose generation is refused joins again as if only a rebalance had begun."""
+    right = Membership.reset
+
+    def reset(membership: Membership, reset: MembershipReset, reason: str) -> None:
+        if reset is MembershipReset.GENERATION:
+            membership.request_rejoin(reason)
+        else:
+            right(membership, reset, reason)
+
+    return patch_attribute(Membership, "reset", reset)
+
+
+@planted_bug
+def assignor_remembers_the_generation_before() -> BugContext:
+    """The user data of a member's assignor name the generation before that of its last assignment."""
+    right = Assignor.on_assignment
+
+    def on_assignment(assignor: Assignor, assignment: Assignment, generation: int) -> LastAssignment:
+        return right(assignor, assignment, generation - 1)
+
+    return patch_attribute(Assignor, "on_assignment", on_assignment)

@@ -20,6 +20,7 @@ from regroup.lab.plan.steps import (
     SimulationStep,
     SlowNetwork,
     StaysOutsidePoll,
+    TopicIsCreated,
 )
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
@@ -156,7 +157,8 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     In every second there are records to commit. In every third all members are static, and the first one leaves while
     it gives partitions up. In every fourth the network is slow, and members lose the responses that confirm a release.
     In every sixth the only member becomes a zombie. In every fourth other one a member of the consumer protocol joins
-    classic ones, and leaves them again.
+    classic ones, and leaves them again. In every eighth all subscribe to a pattern, and a topic that it matches is
+    created.
     """
     plan = draw_plan(
         seed,
@@ -186,6 +188,9 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
         members[last] = replace(members[last], protocol=CONSUMER)
         steps = [each for each in steps if each.step != Joins(last)]
         steps += [_after("", 25_000, Joins(last)), _after("", 70_000, Leaves(last))]
+    if seed % 8 == 7:
+        members = {name: replace(each, pattern="orders.*", protocol=CONSUMER) for name, each in members.items()}
+        steps.append(_after("", 30_000, TopicIsCreated("orders-2", 2)))
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
     steps += _descriptions(seed)

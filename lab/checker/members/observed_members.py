@@ -15,16 +15,19 @@ from regroup.coordinator.commands import OffsetCommit
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
 from regroup.lab.checker.members.commits import Commits
-from regroup.lab.checker.members.departures import Departures
-from regroup.lab.checker.members.fenced_commits import FencedCommits
-from regroup.lab.checker.members.fenced_members import FencedMembers
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.membership.assignments import Assignments
+from regroup.lab.checker.members.membership.departures import Departures
+from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
+from regroup.lab.checker.members.membership.fenced_members import FencedMembers
+from regroup.lab.checker.members.membership.lost_generations import LostGenerations
 from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
 from regroup.lab.checker.members.paused_members import FormerZombies, PausedMembers
 from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.reconnections import Reconnections
+from regroup.lab.checker.members.records.fetched_offsets import FetchedOffsets
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
@@ -66,9 +69,15 @@ class ObservedMembers:
         self._words = OwnWords(self.subscriptions.has_pattern)
         self._commits = Commits(state.now_ms, self._paused)
         self._fenced_commits = FencedCommits(state.now_ms, self._paused)
+        self._generations, self._assignments = LostGenerations(self._paused), Assignments()
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
-        self._sent = SentRecords()
+        self._sent, self._fetched = SentRecords(), FetchedOffsets()
+        self._of_one_process = (
+            *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
+            *(self._generations, self._assignments, self._fetched),
+        )
+        """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
         """By name of a member, when its last generation began."""
         self._observed_ids: set[str] = set()
@@ -96,7 +105,7 @@ class ObservedMembers:
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._fenced.on_exit(name)  # a former process may have ended by itself
-        for part in (self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words):
+        for part in self._of_one_process:
             part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
@@ -165,6 +174,8 @@ class ObservedMembers:
         self._fenced_commits.on_request(name, message)
         self._report_each(
             self._departures.on_request(name, message),
+            self._generations.on_request(name, message),
+            self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
             self._words.on_request(name, message),
             self.subscriptions.on_request(name, message),
@@ -178,6 +189,8 @@ class ObservedMembers:
         if self._former_zombies.is_by_one(name, message):
             return
         self._departures.on_response(name, message, response)
+        self._generations.on_response(name, message, response)
+        self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._words.on_response(name, message, response)
         self.subscriptions.on_response(name, response)
@@ -187,6 +200,7 @@ class ObservedMembers:
         self._fenced_commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
+        self._fetched.on_response(name, response)
         if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
             rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
             offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
@@ -215,8 +229,10 @@ class ObservedMembers:
         Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
         violates no invariant, unless it has no cause.
         """
+        self._report_each(self._generations.on_change(name, change), self._assignments.on_change(name, change))
         match change:
             case CommittedOffsetsFetched(offsets):
+                self._report_each(self._fetched.on_fetched(name, offsets))
                 self._positions.on_fetched(name, offsets)
                 self._words.on_fetched(name, offsets)
                 self._commits.on_fetched(name, offsets)
@@ -278,22 +294,15 @@ class ObservedMembers:
             self._positions.on_zombie(name)
             self._observed_ids.difference_update(self._member_ids.get(name, ()))
             self._words.on_zombie(name)
+            self._generations.on_new_life(name)
 
     def on_stop(self, name: str, at_ms: int) -> None:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any
         more."""
         self._fenced.on_exit(name)
-        self._paused.on_new_life(name)
-        self._former_zombies.on_new_life(name)
-        self._commits.on_new_life(name)
-        self._fenced_commits.on_new_life(name)
-        self._planned.on_new_life(name)
-        self._departures.on_new_life(name)
-        self._retries.on_new_life(name)
-        self._words.on_new_life(name)
-        self.subscriptions.on_new_life(name)
+        for part in (*self._of_one_process, self._former_zombies, self._planned, self.subscriptions, self._sent):
+            part.on_new_life(name)
         self._positions.on_owner_change(name)
-        self._sent.on_new_life(name)
         self._owners.on_member_stop(name, at_ms)
 
     # What happens to their offsets and topics

@@ -13,15 +13,18 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.evolve_group import consumer_of, with_consumer, with_member
 from regroup.coordinator.consumer.leaving import bump_after_removal
 from regroup.coordinator.consumer.reconciliation import Reconciliation
+from regroup.coordinator.consumer.regexes import regexes_to_resolve
 from regroup.coordinator.consumer.targets import update_target
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ReconciliationState
 from regroup.coordinator.decide import CONSUMER_HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.evolve import CONSUMER_EVOLVERS
 from regroup.coordinator.group import Group
+from regroup.coordinator.topics import NO_TOPICS, TopicsImage
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatResponse
+from regroup.server.apis.consumer_groups import patterns
 
 
 @planted_bug
@@ -205,3 +208,13 @@ def description_shows_no_target() -> BugContext:
         return replace(described, target_assignment=described.assignment)
 
     return patch_attribute(responses, "described_member", described_member)
+
+
+@planted_bug
+def new_topic_starts_no_search() -> BugContext:
+    """A topic that is created does not lead to a search for the patterns of groups: it waits for the regular one."""
+
+    def wrong(group: Group, topics: TopicsImage, *times_ms: Any) -> tuple[str, ...]:
+        return regexes_to_resolve(group, NO_TOPICS, *times_ms)
+
+    return patch_attribute(patterns, "regexes_to_resolve", wrong)

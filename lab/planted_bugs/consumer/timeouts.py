@@ -86,3 +86,18 @@ def member_takes_new_partitions_only() -> BugContext:
         patch_attribute(ConsumerProtocolMachine, "revocable", property(lambda machine: ())),
         patch_attribute(ConsumerProtocolMachine, "reconcile", reconcile),
     )
+
+
+@planted_bug
+def member_takes_partitions_during_a_heartbeat() -> BugContext:
+    """A member of the consumer protocol takes new partitions although a heartbeat on its way says that it does not own
+    them."""
+    right = ConsumerProtocolProcess._take
+
+    def take(process: ConsumerProtocolProcess) -> None:
+        if not (process._has_lost_all or process._is_leaving or process.consumer.revocable):
+            for change in process.consumer.reconcile():
+                process._observe(change)
+        right(process)
+
+    return patch_attribute(ConsumerProtocolProcess, "_take", take)

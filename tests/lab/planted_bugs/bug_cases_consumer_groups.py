@@ -8,8 +8,10 @@ from regroup.lab.checker.consumer import classic_members as classic
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer import steps
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
-from regroup.lab.checker.members.fenced_members import FENCED_COMMITS_NOTHING
+from regroup.lab.checker.consumer.patterns import SEARCHES_IN_TIME
 from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
+from regroup.lab.checker.members.membership.assignments import TAKES_NOTHING_IN_FLIGHT
+from regroup.lab.checker.members.membership.fenced_members import FENCED_COMMITS_NOTHING
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
 from regroup.lab.checker.store import store_invariants as store
 from regroup.lab.plan.yaml_format import read_plan
@@ -101,6 +103,12 @@ found_by(
     "at 9s: an administrator describes group lab",
     anna=ANNA + SLOW,
 )
+found_by(
+    groups.new_topic_starts_no_search,
+    SEARCHES_IN_TIME,
+    "at 4s: topic orders-2 is created with 2 partitions",
+    anna=ANNA + ", pattern: orders.*",
+)
 COMMIT, ZOMBIE = i.a_commit_gets_the_error_of_the_rules, "at 9s: anna becomes a zombie"
 BRIEF = ANNA + ", session timeout: 6s"
 found_by(offsets.any_epoch_commits, COMMIT, ZOMBIE, anna=BRIEF, workload=WORKLOAD)
@@ -136,6 +144,12 @@ found_by(timeouts.consumer_heartbeat_does_not_renew_the_session, c.an_active_ses
 found_by(timeouts.member_goes_on_with_what_it_gave_up, ONLY_OWNED_PARTITIONS, workload=WORKLOAD)
 found_by(timeouts.member_takes_new_partitions_only, RECOVERY_INVARIANT)
 found_by(timeouts.fenced_member_commits, FENCED_COMMITS_NOTHING, "at 9s: anna pauses for 14s", workload=WORKLOAD)
+found_by(
+    timeouts.member_takes_partitions_during_a_heartbeat,
+    TAKES_NOTHING_IN_FLIGHT,
+    "at 13s: [the network takes 2600ms for 12s, ben leaves]",
+    workload=WORKLOAD,
+)
 found_by(mixed.classic_member_joins_at_its_former_epoch, classic.a_classic_member_joins_at_its_epoch, **CLASSIC)
 found_by(
     mixed.classic_member_syncs_its_whole_target,

@@ -5,7 +5,7 @@ from typing import Any
 from regroup.assignors.interface import AssignorMember, ClusterMetadata
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs import members
-from regroup.members.consumer.effects import LeftGroup, NodeAddress, OutgoingRequest
+from regroup.members.consumer.effects import CommittedOffsetsFetched, LeftGroup, NodeAddress, OutgoingRequest
 from regroup.members.consumer.inputs import Close, PollReturned
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.application import SimulatedApplication
@@ -110,3 +110,25 @@ def a_partition_has_no_committed_offset() -> Any:
     fetcher._leaders.by_partition[FIRST] = NodeAddress(0, "localhost", 9092)
     fetcher.add_partitions({FIRST: None})
     return [type(each.message).__name__ for each in transport.sent]
+
+
+@bug_case(members.member_takes_a_refusal_for_no_offset, expected=[], with_bug=[CommittedOffsetsFetched({FIRST: None})])
+def a_fetch_of_offsets_is_refused() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    harness.complete_offset_fetch(group_code=E.COORDINATOR_LOAD_IN_PROGRESS)
+    return harness.changes_of(CommittedOffsetsFetched)
+
+
+@bug_case(members.member_keeps_the_partitions_of_a_refused_generation, expected=(), with_bug=(FIRST,))
+def a_generation_is_refused() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    harness.pass_time(3_000)
+    harness.complete_heartbeat(E.ILLEGAL_GENERATION)
+    harness.pass_time(1)
+    return harness.consumer.assigned_partitions
+
+
+@bug_case(members.assignor_remembers_the_generation_before, expected=1, with_bug=0)
+def an_assignment_is_taken() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    return harness.consumer._rebalance.group_join.last_assignments["cooperative-sticky"].generation

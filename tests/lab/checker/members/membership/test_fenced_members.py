@@ -2,7 +2,7 @@
 
 import pytest
 
-from regroup.lab.checker.members.fenced_members import (
+from regroup.lab.checker.members.membership.fenced_members import (
     FENCED_COMMITS_NOTHING,
     FENCED_INSTANCE_FAILS,
     FENCED_PROCESSES_NOTHING,

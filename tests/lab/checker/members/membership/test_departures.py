@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regroup.lab.checker.members.departures import CLOSED_MEMBER_LEAVES, LEAVES_AS_A_MEMBER, Departures
+from regroup.lab.checker.members.membership.departures import CLOSED_MEMBER_LEAVES, LEAVES_AS_A_MEMBER, Departures
 from regroup.members.runtime.notes import FaultEnded
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message

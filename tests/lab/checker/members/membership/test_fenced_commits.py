@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from regroup.lab.checker.members.fenced_commits import FENCED_IN_ITS_GENERATION, LATEST_MS, FencedCommits
+from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION, LATEST_MS, FencedCommits
 from regroup.members.consumer.effects import CommitCompleted, ConsumerError, ConsumerErrorKind
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode

@@ -1,0 +1,121 @@
+"""What assignors remember of an assignment, and when members of the consumer protocol take one."""
+
+import pytest
+
+from regroup.lab.checker.members.membership.assignments import (
+    REMEMBERS_ITS_ASSIGNMENT,
+    TAKES_NOTHING_IN_FLIGHT,
+    Assignments,
+)
+from regroup.members.consumer.effects import JoinedGroup, PartitionsAssigned
+from regroup.protocol.consumer.sticky_user_data import (
+    StickyUserData,
+    encode_cooperative_sticky_user_data,
+    encode_sticky_user_data,
+)
+from regroup.protocol.consumer.subscription import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from regroup.protocol.messages.group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=3)
+ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def join(protocol_name: str, user_data: bytes | None) -> JoinGroupRequest:
+    metadata = encode_subscription(Subscription(3, ("orders",), user_data))
+    return JoinGroupRequest(
+        group_id="payments",
+        session_timeout_ms=1,
+        member_id="anna-1",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name=protocol_name, metadata=metadata)],
+    )
+
+
+def sync(assignments: Assignments, generation_id: int, *partitions: TopicPartition, error_code: int = 0) -> None:
+    message = SyncGroupRequest(group_id="payments", generation_id=generation_id, member_id="anna-1", assignments=[])
+    assignment = encode_assignment(Assignment(1, partitions))
+    assignments.on_response("anna", message, SyncGroupResponse(error_code=error_code, assignment=assignment))
+
+
+def member(protocol_name: str) -> Assignments:
+    """Anna has taken orders-0 in generation 3."""
+    assignments = Assignments()
+    assignments.on_change("anna", JoinedGroup(3, "anna-1", is_leader=False, protocol_name=protocol_name))
+    sync(assignments, 3, ORDERS_0)
+    assert assignments.on_change("anna", PartitionsAssigned((ORDERS_0,))) is None
+    return assignments
+
+
+def detail_of(assignments: Assignments, message: JoinGroupRequest) -> str | None:
+    violation = assignments.on_request("anna", message)
+    assert violation is None or violation.sentence == REMEMBERS_ITS_ASSIGNMENT
+    return violation.detail if violation else None
+
+
+def test_a_cooperative_member_says_the_generation_of_its_last_assignment() -> None:
+    assignments = member("cooperative-sticky")
+    assert detail_of(assignments, join("cooperative-sticky", encode_cooperative_sticky_user_data(3))) is None
+    found = detail_of(assignments, join("cooperative-sticky", encode_cooperative_sticky_user_data(2)))
+    assert found == "anna joins: cooperative-sticky has generation 2, and the assignment is of 3"
+
+
+def test_a_sticky_member_says_which_partitions_it_was_assigned() -> None:
+    assignments = member("sticky")
+    assert detail_of(assignments, join("sticky", encode_sticky_user_data(StickyUserData((ORDERS_0,), 3)))) is None
+    found = detail_of(assignments, join("sticky", encode_sticky_user_data(StickyUserData((ORDERS_0, ORDERS_1), 3))))
+    assert found == "anna joins: sticky and the assignment of generation 3 differ in orders-1"
+    assert detail_of(assignments, join("sticky", None))
+
+
+def test_user_data_of_version_0_have_no_generation() -> None:
+    data = encode_sticky_user_data(StickyUserData((ORDERS_0,), None))
+    assert detail_of(member("sticky"), join("sticky", data)) is None
+
+
+def test_an_assignment_that_was_refused_or_not_taken_is_not_remembered() -> None:
+    assignments, data = member("cooperative-sticky"), encode_cooperative_sticky_user_data(3)
+    sync(assignments, 4, ORDERS_1, error_code=ErrorCode.ILLEGAL_GENERATION)
+    sync(assignments, 5, ORDERS_1)
+    assert detail_of(assignments, join("cooperative-sticky", data)) is None
+    assignments.on_change("anna", PartitionsAssigned((ORDERS_1,)))
+    assert detail_of(assignments, join("cooperative-sticky", data))
+
+
+@pytest.mark.parametrize("protocol_name", ["cooperative-sticky", "sticky"])
+def test_a_new_process_remembers_nothing(protocol_name: str) -> None:
+    assignments = member(protocol_name)
+    assignments.on_new_life("anna")
+    data = encode_cooperative_sticky_user_data(-1) if protocol_name == "cooperative-sticky" else None
+    assert detail_of(assignments, join(protocol_name, data)) is None
+
+
+def test_other_assignors_have_user_data_of_their_own() -> None:
+    assert detail_of(member("range"), join("range", b"\0")) is None
+
+
+def test_partitions_that_are_taken_during_a_heartbeat_are_found() -> None:
+    assignments = Assignments()
+    assert assignments.on_request("anna", HEARTBEAT) is None
+    violation = assignments.on_change("anna", PartitionsAssigned((ORDERS_0,)))
+    assert violation == (TAKES_NOTHING_IN_FLIGHT, "anna takes orders-0 during a heartbeat")
+
+
+@pytest.mark.parametrize("response", [ConsumerGroupHeartbeatResponse(heartbeat_interval_ms=5_000), None])
+def test_partitions_that_are_taken_after_a_heartbeat_are_right(response: ConsumerGroupHeartbeatResponse | None) -> None:
+    assignments = Assignments()
+    assignments.on_request("anna", HEARTBEAT)
+    assignments.on_response("anna", HEARTBEAT, response)
+    assert assignments.on_change("anna", PartitionsAssigned((ORDERS_0,))) is None
