@@ -26,7 +26,8 @@ LOOKS_AGAIN: Final = (
     "it has found a coordinator again."
 )
 WAITS_BEFORE_REPEATING: Final = (
-    "A member waits for retry.backoff.ms before it repeats a FindCoordinator or Metadata request that has failed."
+    "A member waits for retry.backoff.ms before it repeats a FindCoordinator or Metadata request that has failed, and "
+    "one of the consumer protocol before it looks again for a coordinator that is loading its groups."
 )
 RETRY_SENTENCES: Final = (LOOKS_AGAIN, WAITS_BEFORE_REPEATING)
 OF_THE_COORDINATOR: Final = (
@@ -117,7 +118,12 @@ class Retries:
         elif name in self._paused or (isinstance(message, SyncGroupRequest) and name in self._slow_to_sync):
             return
         elif isinstance(message, OF_THE_COORDINATOR) and found == search.found:
-            search.is_lost |= response is None or _first_code(response) in NOT_COORDINATOR
+            code = ErrorCode.NONE if response is None else _first_code(response)
+            search.is_lost |= response is None or code in NOT_COORDINATOR
+            if search.is_lost:
+                search.failed_ms.pop(FindCoordinatorRequest, None)
+            elif isinstance(message, ConsumerGroupHeartbeatRequest) and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                search.failed_ms[FindCoordinatorRequest] = self._now_ms()
 
 
 def _first_code(response: Any) -> int:

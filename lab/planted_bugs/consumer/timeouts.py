@@ -14,10 +14,11 @@ from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group, GroupKind
 from regroup.coordinator.runtime.deadlines import DEADLINES
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
-from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine
+from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine, HeartbeatResult
 from regroup.members.consumer.effects import PartitionsAssigned
 from regroup.members.runtime.consumer_protocol_offsets import ConsumerProtocolOffsets
 from regroup.members.runtime.consumer_protocol_process import ConsumerProtocolProcess
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatResponse
 
 
 def _without_deadlines(kind: DeadlineKind) -> BugContext:
@@ -101,3 +102,19 @@ def member_takes_partitions_during_a_heartbeat() -> BugContext:
         right(process)
 
     return patch_attribute(ConsumerProtocolProcess, "_take", take)
+
+
+@planted_bug
+def member_does_not_wait_for_a_load() -> BugContext:
+    """A member of the consumer protocol whose coordinator is loading looks for it again at once."""
+    right = ConsumerProtocolProcess._follow
+
+    def follow(
+        process: ConsumerProtocolProcess, result: HeartbeatResult, response: ConsumerGroupHeartbeatResponse
+    ) -> None:
+        if result is HeartbeatResult.ELSEWHERE:
+            process._requests.find_coordinator()
+        else:
+            right(process, result, response)
+
+    return patch_attribute(ConsumerProtocolProcess, "_follow", follow)

@@ -12,6 +12,7 @@ from regroup.lab.checker.consumer.patterns import SEARCHES_IN_TIME
 from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.checker.members.membership.assignments import TAKES_NOTHING_IN_FLIGHT
 from regroup.lab.checker.members.membership.fenced_members import FENCED_COMMITS_NOTHING
+from regroup.lab.checker.members.retries import WAITS_BEFORE_REPEATING
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
 from regroup.lab.checker.store import store_invariants as store
 from regroup.lab.plan.yaml_format import read_plan
@@ -149,6 +150,9 @@ found_by(
     TAKES_NOTHING_IN_FLIGHT,
     "at 13s: [the network takes 2600ms for 12s, ben leaves]",
     workload=WORKLOAD,
+)
+found_by(
+    timeouts.member_does_not_wait_for_a_load, WAITS_BEFORE_REPEATING, "at 14s: [the disk is full for 3s, ben leaves]"
 )
 found_by(mixed.classic_member_joins_at_its_former_epoch, classic.a_classic_member_joins_at_its_epoch, **CLASSIC)
 found_by(

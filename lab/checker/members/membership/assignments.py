@@ -1,4 +1,4 @@
-"""What members do with assignments: what their assignors remember, and when they take partitions.
+"""What members do with assignments: what their assignors remember, when they take partitions, and which they commit.
 
 assignments = Assignments()
 assignments.on_response("anna", message, response)   # anna gets an assignment; None if there is no response
@@ -10,8 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from regroup.lab.checker.members.commits import offsets_of
 from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL, MemberViolation
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup, PartitionsAssigned
+from regroup.members.consumer.effects import (
+    ConsumerChange,
+    ConsumerError,
+    JoinedGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
 from regroup.protocol.consumer.sticky_user_data import (
     decode_cooperative_sticky_user_data,
     decode_sticky_user_data,
@@ -24,8 +32,10 @@ from regroup.protocol.consumer.subscription import (
     decode_subscription,
 )
 from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.group import JoinGroupRequest, SyncGroupRequest, SyncGroupResponse
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 REMEMBERS_ITS_ASSIGNMENT: Final = (
     "The user data of a sticky assignor have the generation in which the member took its last assignment with this "
@@ -34,7 +44,11 @@ REMEMBERS_ITS_ASSIGNMENT: Final = (
 TAKES_NOTHING_IN_FLIGHT: Final = (
     "A member of the consumer protocol takes new partitions only while none of its heartbeats is in flight."
 )
-ASSIGNMENT_SENTENCES: Final = (REMEMBERS_ITS_ASSIGNMENT, TAKES_NOTHING_IN_FLIGHT)
+COMMITS_WHAT_IT_OWNS: Final = (
+    "A member commits nothing of partitions that it has revoked or lost, unless it has looked for its coordinator "
+    "since: a commit may have waited for that."
+)
+ASSIGNMENT_SENTENCES: Final = (REMEMBERS_ITS_ASSIGNMENT, TAKES_NOTHING_IN_FLIGHT, COMMITS_WHAT_IT_OWNS)
 STICKY_PROTOCOL: Final = "sticky"
 
 
@@ -58,6 +72,8 @@ class _Member:
     """By the name of an assignor, the last assignment that the member has taken."""
     heartbeats: set[int] = field(default_factory=set)
     """Identities of its heartbeats of the consumer protocol that are in flight."""
+    given_up: set[TopicPartition] = field(default_factory=set)
+    """Partitions that it has revoked or lost since it looked for its coordinator, and does not own again."""
 
 
 class Assignments:
@@ -67,7 +83,7 @@ class Assignments:
         self._members: dict[str, _Member] = {}
 
     def on_new_life(self, name: str) -> None:
-        """Forget what was known of a member: its process has ended."""
+        """Forget what was known of a member: its process has ended, or by the plan it becomes a zombie."""
         self._members.pop(name, None)
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
@@ -91,20 +107,32 @@ class Assignments:
                 member.protocol_name = change.protocol_name or ""
             case PartitionsAssigned(partitions):
                 member.taken[member.protocol_name] = member.synced
+                member.given_up.difference_update(partitions)
                 if member.heartbeats and partitions:
                     listed = ", ".join(map(str, partitions))
                     return MemberViolation(TAKES_NOTHING_IN_FLIGHT, f"{name} takes {listed} during a heartbeat")
+            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
+                member.given_up.update(partitions)
         return None
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
-        """Check the user data in a JoinGroup, and note a heartbeat of the consumer protocol."""
+        """Check the user data in a JoinGroup and the partitions of a commit, and note a heartbeat of the consumer
+        protocol."""
         member = self._members.setdefault(name, _Member())
-        if isinstance(message, ConsumerGroupHeartbeatRequest):
-            member.heartbeats.add(id(message))
-        elif isinstance(message, JoinGroupRequest):
-            said = ((each.name, each.metadata) for each in message.protocols)
-            for detail in _misremembered(said, member.taken):
-                return MemberViolation(REMEMBERS_ITS_ASSIGNMENT, f"{name} joins: {detail}")
+        match message:
+            case ConsumerGroupHeartbeatRequest():
+                member.heartbeats.add(id(message))
+            case FindCoordinatorRequest():
+                member.given_up.clear()
+            case OffsetCommitRequest():
+                committed = {partition for partition, _ in offsets_of(message)}
+                if found := sorted(committed & member.given_up):
+                    listed = ", ".join(map(str, found))
+                    return MemberViolation(COMMITS_WHAT_IT_OWNS, f"{name} commits {listed}, and has given that up")
+            case JoinGroupRequest():
+                said = ((each.name, each.metadata) for each in message.protocols)
+                for detail in _misremembered(said, member.taken):
+                    return MemberViolation(REMEMBERS_ITS_ASSIGNMENT, f"{name} joins: {detail}")
         return None
 
 

@@ -85,7 +85,8 @@ class LostGenerations:
         if not isinstance(message, JoinGroupRequest):
             member.in_flight.add(id(message))
             return None
-        member.is_classic = True
+        # What is refused from now on comes too late for this JoinGroup, and may be known to the member already.
+        member.is_classic, member.generation = True, None
         is_refused, member.is_refused = member.is_refused, False
         if not is_refused or not member.partitions:
             return None

@@ -11,6 +11,7 @@ from regroup.members.runtime.notes import FaultBegan
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -167,3 +168,28 @@ def test_what_fails_in_a_pause_is_known_after_it() -> None:
     assert anna.sentences == []
     anna.beat(HeartbeatResponse())
     assert anna.sentences == [LOOKS_AGAIN]
+
+
+LOADING = ConsumerGroupHeartbeatResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=3)
+
+
+def test_a_member_of_the_consumer_protocol_waits_for_a_coordinator_that_loads() -> None:
+    hasty, patient = Observed(), Observed()
+    for anna in (hasty, patient):
+        anna.find()
+        anna.call(CONSUMER_HEARTBEAT, LOADING)
+    hasty.find()
+    patient.waited_ms = SHORTEST_BACKOFF_MS
+    patient.find()
+    assert (hasty.sentences, patient.sentences) == ([WAITS_BEFORE_REPEATING], [])
+
+
+def test_a_member_that_has_lost_its_coordinator_meanwhile_may_look_for_it_at_once() -> None:
+    anna = Observed()
+    anna.find()
+    pending = anna.send(COMMIT)
+    anna.call(CONSUMER_HEARTBEAT, LOADING)
+    anna.retries.on_response("anna", pending, None)
+    anna.find()
+    assert anna.sentences == []

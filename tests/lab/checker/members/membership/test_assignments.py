@@ -3,11 +3,18 @@
 import pytest
 
 from regroup.lab.checker.members.membership.assignments import (
+    COMMITS_WHAT_IT_OWNS,
     REMEMBERS_ITS_ASSIGNMENT,
     TAKES_NOTHING_IN_FLIGHT,
     Assignments,
 )
-from regroup.members.consumer.effects import JoinedGroup, PartitionsAssigned
+from regroup.members.consumer.effects import (
+    ConsumerChange,
+    JoinedGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
 from regroup.protocol.consumer.sticky_user_data import (
     StickyUserData,
     encode_cooperative_sticky_user_data,
@@ -21,6 +28,7 @@ from regroup.protocol.consumer.subscription import (
     encode_subscription,
 )
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
@@ -28,8 +36,23 @@ from regroup.protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=3)
+COMMIT = OffsetCommitRequest(
+    group_id="payments",
+    generation_id_or_member_epoch=3,
+    member_id="anna-1",
+    topics=[
+        OffsetCommitRequestTopic(
+            name="orders", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=7)]
+        )
+    ],
+)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
@@ -119,3 +142,26 @@ def test_partitions_that_are_taken_after_a_heartbeat_are_right(response: Consume
     assignments.on_request("anna", HEARTBEAT)
     assignments.on_response("anna", HEARTBEAT, response)
     assert assignments.on_change("anna", PartitionsAssigned((ORDERS_0,))) is None
+
+
+@pytest.mark.parametrize("change", [PartitionsRevoked((ORDERS_0,)), PartitionsLost((ORDERS_0,))])
+def test_a_commit_of_a_partition_that_was_given_up_is_found(change: ConsumerChange) -> None:
+    assignments = member("range")
+    assert assignments.on_request("anna", COMMIT) is None
+    assignments.on_change("anna", change)
+    violation = assignments.on_request("anna", COMMIT)
+    assert violation == (COMMITS_WHAT_IT_OWNS, "anna commits orders-0, and has given that up")
+
+
+def test_a_partition_that_is_assigned_again_may_be_committed() -> None:
+    assignments = member("range")
+    assignments.on_change("anna", PartitionsRevoked((ORDERS_0,)))
+    assignments.on_change("anna", PartitionsAssigned((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is None
+
+
+def test_a_commit_may_have_waited_for_the_coordinator() -> None:
+    assignments = member("range")
+    assignments.on_change("anna", PartitionsRevoked((ORDERS_0,)))
+    assignments.on_request("anna", FindCoordinatorRequest(key="payments"))
+    assert assignments.on_request("anna", COMMIT) is None

@@ -124,3 +124,11 @@ def test_a_new_process_has_lost_nothing() -> None:
     exchange(generations, heartbeat(), REFUSED)
     generations.on_new_life("ben")
     assert not is_violated_by_join(generations)
+
+
+def test_what_is_refused_after_the_join_group_is_not_judged() -> None:
+    generations, late = owner(), heartbeat()
+    generations.on_request("ben", late)
+    generations.on_request("ben", JOIN)
+    generations.on_response("ben", late, REFUSED)
+    assert not is_violated_by_join(generations)
