@@ -28,7 +28,7 @@ from regroup.members.consumer.state import MemberGeneration
 from regroup.members.faults import MemberFaultKind, milestones_in
 from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.consumer_protocol_offsets import COMMIT_ATTEMPTS, ConsumerProtocolOffsets
-from regroup.members.runtime.consumer_protocol_requests import RETRY_MS, ConsumerProtocolRequests
+from regroup.members.runtime.consumer_protocol_requests import ConsumerProtocolRequests
 from regroup.members.runtime.fault_injection import FaultInjector
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.members.runtime.notes import RequestRefused
@@ -89,6 +89,8 @@ class ConsumerProtocolProcess:
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
         self._has_lost_all = False
         """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
+        self._is_learning_topics = False
+        """Whether the names of assigned topics are on their way."""
         self._losses = 0
         """How many times the member has lost all partitions and joined again."""
 
@@ -138,7 +140,7 @@ class ConsumerProtocolProcess:
 
     def _send_heartbeat(self) -> None:
         """Send a heartbeat now or, if one is in flight, as soon as that has its response."""
-        if self._is_over or self._is_leaving or self._has_lost_all:
+        if self._is_over or self._is_leaving or self._has_lost_all or self._requests.is_search_due:
             return
         if self.outside_poll_ms > self._settings.max_poll_interval_ms and self.consumer.has_joined:
             # A process that was paused finds this out before it sends anything else, as in Java.
@@ -178,7 +180,7 @@ class ConsumerProtocolProcess:
     def _follow(self, result: HeartbeatResult, response: ConsumerGroupHeartbeatResponse) -> None:
         match result:
             case HeartbeatResult.ELSEWHERE:
-                self._call_after(RETRY_MS, self._requests.find_coordinator)
+                self._requests.find_coordinator_later()
             case HeartbeatResult.UNRELEASED:
                 self._call_after(UNRELEASED_RETRY_MS, self._send_heartbeat)
             case HeartbeatResult.FENCED:
@@ -192,10 +194,23 @@ class ConsumerProtocolProcess:
             case _:
                 self._on_accepted(result)
 
+    def _learn_topics(self) -> None:
+        """Request the names of assigned topics, then ask for the assignment once more. No effect while they are on
+        their way."""
+        if self._is_learning_topics:
+            return
+        self._is_learning_topics = True
+
+        def learned() -> None:
+            self._is_learning_topics = False
+            self.consumer.repeat_everything()
+            self._send_heartbeat()
+
+        self._refresh_metadata(learned)
+
     def _on_accepted(self, result: HeartbeatResult) -> None:
         if self.consumer.has_unknown_topics:
-            self.consumer.repeat_everything()
-            self._refresh_metadata(self._send_heartbeat)
+            self._learn_topics()
         if self._is_heartbeat_wanted:
             self._send_heartbeat()
         else:

@@ -46,6 +46,8 @@ class ConsumerProtocolRequests:
         self._on_coordinator, self._on_refusal = on_coordinator, on_refusal
         self._coordinator: NodeAddress | None = None
         self._is_searching = False
+        self.is_search_due = False
+        """Whether the coordinator is looked for after a pause, since it could not answer: no heartbeat until then."""
         self._request_id = 0
         self.is_over = False
 
@@ -72,6 +74,18 @@ class ConsumerProtocolRequests:
         if not self._is_searching:
             self._is_searching = True
             self._search()
+
+    def find_coordinator_later(self) -> None:
+        """Find the coordinator again after a pause, also if it stays the same. No effect while such a search is due."""
+        if self.is_search_due:
+            return
+        self.is_search_due = True
+
+        def find() -> None:
+            self.is_search_due = False
+            self.find_coordinator()
+
+        self._after_pause(find)
 
     def _search(self) -> None:
         group_id = self._settings.group_id

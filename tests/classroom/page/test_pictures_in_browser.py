@@ -121,7 +121,7 @@ async def test_the_tables_say_what_the_events_say(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 9, 31, 97, 391])
+@pytest.mark.parametrize("seed", [2, 3, 9, 31, 391])
 async def test_the_tables_say_what_the_events_of_drawn_histories_say(
     open_page: OpenPage, write_page: WritePage, seed: int
 ) -> None:

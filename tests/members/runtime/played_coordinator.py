@@ -49,15 +49,17 @@ class PlayedCoordinator:
 
     def __init__(self) -> None:
         self.answers_heartbeats: ConsumerGroupHeartbeatResponse | None = None
+        self.holds_metadata = False
+        """Whether Metadata waits for the test too."""
         self.sent: list[tuple[float, Message]] = []
-        """Every request but FindCoordinator and Metadata, with the time at which it was sent, in seconds."""
+        """Every request that is not answered by itself, with the time at which it was sent, in seconds."""
         self._open: list[tuple[OutgoingRequest, TransportCallback]] = []
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         message = request.message
         if isinstance(message, FindCoordinatorRequest):
             callback(ResponseReceived(request.request_id, FOUND))
-        elif isinstance(message, MetadataRequest):
+        elif isinstance(message, MetadataRequest) and not self.holds_metadata:
             callback(ResponseReceived(request.request_id, METADATA))
         else:
             self.sent.append((asyncio.get_running_loop().time(), message))

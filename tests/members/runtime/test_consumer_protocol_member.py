@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.members.consumer.effects import (
     ConsumerChange,
@@ -23,11 +24,21 @@ from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote, Re
 from regroup.members.runtime.workload import Workload
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from regroup.protocol.messages.consumer_group import (
+    ConsumerGroupAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupTopicPartitions,
+)
 from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
-from tests.members.runtime.played_coordinator import UNCHANGED, PlayedCoordinator, assigned
+from tests.members.runtime.played_coordinator import METADATA, ORDERS_ID, UNCHANGED, PlayedCoordinator, assigned
 
 HEARTBEAT = ConsumerGroupHeartbeatRequest
+LATE_ID = bytes(15) + b"\2"
+METADATA_WITH_LATE = MetadataResponse(
+    brokers=[], topics=[*METADATA.topics, MetadataResponseTopic(name="late", topic_id=LATE_ID, partitions=[])]
+)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
@@ -114,6 +125,33 @@ async def test_a_static_member_whose_instance_id_is_taken_asks_for_it_once_a_sec
     anna.coordinator.answers_heartbeats = assigned(0)
     await asyncio.sleep(1)
     assert anna.changes_of(JoinedGroup)
+
+
+async def test_a_coordinator_that_loads_gets_one_heartbeat_in_each_pause_whatever_the_application_does() -> None:
+    anna = await Played("no-poll:20ms@5100ms", "no-poll:20ms@5200ms", "no-poll:20ms@5300ms").own(0)
+    anna.coordinator.answers_heartbeats = refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    await asyncio.sleep(6.05)
+    times_s = anna.coordinator.times_of(HEARTBEAT)[2:]
+    assert times_s == pytest.approx([5 + each / 10 for each in range(len(times_s))], abs=1e-3)
+
+
+async def test_topics_without_a_name_are_asked_for_once_and_then_the_assignment_once_more() -> None:
+    anna, late = await Played().own(0), ConsumerGroupTopicPartitions(topic_id=LATE_ID, partitions=[0])
+    anna.coordinator.holds_metadata, anna.coordinator.answers_heartbeats = True, None
+    await asyncio.sleep(5.5)
+    with_late = ConsumerGroupAssignment(
+        topic_partitions=[ConsumerGroupTopicPartitions(topic_id=ORDERS_ID, partitions=[0]), late]
+    )
+    anna.answer(replace(UNCHANGED, assignment=with_late))
+    anna.coordinator.answers_heartbeats = replace(UNCHANGED, assignment=with_late)
+    await asyncio.sleep(1)
+    assert len(anna.coordinator.times_of(MetadataRequest)) == 1
+    sent = len(anna.coordinator.times_of(HEARTBEAT))
+    anna.coordinator.answer(MetadataRequest, METADATA_WITH_LATE)
+    await asyncio.sleep(1)
+    assert len(anna.coordinator.times_of(MetadataRequest)) == 1
+    assert anna.member.consumer.assigned_partitions == (TopicPartition("late", 0), ORDERS_0)
+    assert len(anna.coordinator.times_of(HEARTBEAT)) - sent <= 2, "one that asks, and one that reports"
 
 
 # -- outside poll()

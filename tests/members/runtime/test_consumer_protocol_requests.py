@@ -138,6 +138,21 @@ def test_a_lost_coordinator_is_searched_for_without_another_request() -> None:
     run_in_virtual_time(main(), VirtualLoop())
 
 
+def test_several_refusals_lead_to_one_search_after_a_pause() -> None:
+    async def main() -> None:
+        scripted = Scripted()
+        for _ in range(3):
+            scripted.requests.find_coordinator_later()
+            await asyncio.sleep(0.03)
+        assert scripted.requests.is_search_due
+        assert scripted.transport.names() == []
+        await asyncio.sleep(0.2)
+        assert not scripted.requests.is_search_due
+        assert scripted.transport.names() == ["FindCoordinatorRequest"]
+
+    run_in_virtual_time(main(), VirtualLoop())
+
+
 async def test_a_request_that_is_refused_at_once_is_sent_again_after_a_pause() -> None:
     transport = FailingTransport()
     requests = ConsumerProtocolRequests(
