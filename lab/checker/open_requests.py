@@ -117,13 +117,15 @@ def may_await_log(exchange: ObservedExchange) -> bool:
     """Whether the response may wait for Kafka's log.
 
     The others wait for the store alone: those that only read, and that of a JoinGroup that ends a join phase of a
-    classic group.
+    classic group. One that makes a classic group of a group of the consumer protocol ends no such phase, though the
+    generation is another.
     """
     command, before, after = exchange.command, exchange.before, exchange.after
     if isinstance(command, c.OffsetFetch):
         return command.require_stable
     ends_join_phase = isinstance(command, c.JoinGroup) and after.generation_id != before.generation_id
-    return not isinstance(command, c.DescribeGroup) and not (ends_join_phase and after.consumer is None)
+    is_classic = before.consumer is None and after.consumer is None
+    return not isinstance(command, c.DescribeGroup) and not (ends_join_phase and is_classic)
 
 
 def is_held(group: Group, key: ResponseKey) -> bool:

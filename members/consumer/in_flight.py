@@ -66,6 +66,10 @@ class InFlightRequests:
         self.outbox.append(request)
         self._by_id[self._last_id] = _InFlight(request, self.now_ms + timeout_ms, handler)
 
+    def awaits(self, request_id: int) -> bool:
+        """Whether the response to this request has not come, and the request not failed."""
+        return request_id in self._by_id
+
     def complete(self, request_id: int, response: Message | RequestFailed) -> None:
         """Call the handler of a request with its response.
 

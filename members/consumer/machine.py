@@ -152,6 +152,10 @@ class ConsumerMachine:
         """Whether the next poll would start or continue a rebalance."""
         return self._rebalance.rejoin_needed_or_pending
 
+    def awaits(self, request_id: int) -> bool:
+        """Whether the consumer still waits for the response to a request."""
+        return self._in_flight.awaits(request_id)
+
     # -- the machine
 
     def receive(self, consumer_input: ConsumerInput, now_ms: int) -> ConsumerEffects:

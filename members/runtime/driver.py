@@ -200,13 +200,16 @@ class ConsumerDriver:
 
     def _apply(self, effects: ConsumerEffects) -> None:
         # The deadline comes first: what follows may lead to further effects, whose deadlines are newer.
+        consumer = self.consumer
         self._timers.set_deadline(effects.deadline_ms, lambda: self.feed(TimePassed()))
         if effects.disconnects_coordinator:
             self._transport.disconnect_coordinator()
         for change in effects.changes:
             self._apply_change(change)
         for request in effects.requests:
-            self._timers.run_when_resumed(partial(self._injector.send, request, self._transmit))
+            # The report of a change may have broken the connection, by which the consumer gives its requests up.
+            if consumer.awaits(request.request_id):
+                self._timers.run_when_resumed(partial(self._injector.send, request, self._transmit))
         if effects.poll_error is not None:
             self._on_poll_error(effects.poll_error)
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer_group import ConsumerGroup
 from regroup.coordinator.group import (
     AwaitedResponse,
     Group,
@@ -41,8 +42,14 @@ def test_a_request_that_only_reads_waits_for_the_store_alone(command: c.Command,
     assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
 
 
-@pytest.mark.parametrize(("generation_id", "awaits_log"), [(3, False), (2, True)])
-def test_a_join_group_that_ends_a_join_phase_waits_for_the_store_alone(generation_id: int, awaits_log: bool) -> None:
+@pytest.mark.parametrize(
+    ("generation_id", "consumer", "awaits_log"),
+    [(3, None, False), (2, None, True), (3, ConsumerGroup(group_epoch=2), True)],
+    ids=["ends-a-join-phase", "same-generation", "downgrades-the-group"],
+)
+def test_a_join_group_that_ends_a_join_phase_waits_for_the_store_alone(
+    generation_id: int, consumer: ConsumerGroup | None, awaits_log: bool
+) -> None:
     profile = MemberProfile(session_timeout_ms=10_000, rebalance_timeout_ms=60_000, supported_protocols=())
     join = c.JoinGroup(
         group_id="payments",
@@ -53,8 +60,9 @@ def test_a_join_group_that_ends_a_join_phase_waits_for_the_store_alone(generatio
         protocol_type="consumer",
         profile=profile,
     )
-    before = replace(WAITING, generation_id=2)
-    requests, exchange = OpenRequests(), made_exchange(join, before, replace(before, generation_id=generation_id))
+    before = replace(WAITING, generation_id=2, consumer=consumer)
+    after = replace(before, generation_id=generation_id, consumer=None)
+    requests, exchange = OpenRequests(), made_exchange(join, before, after)
     exchange.required_position = 4
     requests.add(exchange)
     assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
