@@ -113,15 +113,22 @@ def a_member_at_the_target_has_nothing_outside_it(
 def only_a_present_epoch_is_accepted(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """A heartbeat is accepted only with the epoch of the last response to its member, or with the one before."""
+    """A heartbeat is accepted only with the epoch of the last response to its member, or with the one before.
+
+    The one before a join may be that of a former join whose response was an error, since Kafka's log was late.
+    """
     command = exchange.command
     assert isinstance(command, ConsumerGroupHeartbeat)
     if command.member_epoch <= 0:
         return None
-    member = groups.group(exchange.group_id).members.get(command.member_id)
+    group = groups.group(exchange.group_id)
+    member = group.members.get(command.member_id)
     if member is None:
         return f"{command.member_id} was no member"
     if command.member_epoch in member.epochs[-2:]:
+        return None
+    has_just_joined = len(member.epochs) == 1
+    if has_just_joined and group.before is not None and command.member_epoch == group.before.previous_epoch:
         return None
     return f"epoch {command.member_epoch} of {command.member_id}, whose responses had {member.epochs[-2:]}"
 

@@ -86,6 +86,15 @@ def test_the_present_epoch_and_the_one_before_are_accepted_and_no_other() -> Non
     assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("ben", 2)), SETTINGS)
 
 
+def test_the_epoch_before_a_join_may_be_that_of_a_join_that_was_answered_with_an_error() -> None:
+    known = groups()
+    known.on_heartbeat(heartbeat("anna", 0), answer("anna", 6))
+    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", 1)), SETTINGS)
+    known.group("g").before = StoredMember(DESCRIBED, epoch=6, previous_epoch=1)
+    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", 1)), SETTINGS) is None
+    assert i.only_a_present_epoch_is_accepted(known, exchange(heartbeat("anna", 2)), SETTINGS)
+
+
 def test_a_full_heartbeat_gets_its_assignment_and_a_short_one_need_not() -> None:
     named = {"subscribed_topics": ("orders",), "rebalance_timeout_ms": 5_000}
     full = replace(heartbeat("anna", 2, (0,)), **named)
