@@ -189,7 +189,9 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
         steps = [each for each in steps if each.step != Joins(last)]
         steps += [_after("", 25_000, Joins(last)), _after("", 70_000, Leaves(last))]
     if seed % 8 == 7:
-        members = {name: replace(each, pattern="orders.*", protocol=CONSUMER) for name, each in members.items()}
+        members = {
+            name: replace(each, pattern="orders.*", protocol=CONSUMER, faults=()) for name, each in members.items()
+        }
         steps.append(_after("", 30_000, TopicIsCreated("orders-2", 2)))
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
