@@ -1,5 +1,4 @@
-# regroup as a container. No daemon was at hand where this file was written: tests/test_docker.py runs its commands, and
-# no image was built.
+# regroup as a container. tests/test_docker.py runs the commands of this file in a folder; no test builds the image.
 #
 #   docker build -t regroup .
 #   docker run --rm -p 127.0.0.1:9092:9092 regroup          clients of this machine connect to localhost:9092

@@ -153,7 +153,7 @@ class MemberFault:
 
 
 def parse_fault(text: str) -> MemberFault:
-    """Parse a fault as written in the table above.
+    """Parse a fault such as `pause:20s@after-elected`; docs/members.md has the table of them.
 
     Raises ValueError for any other text, with what is wrong and what is possible.
     """

@@ -182,7 +182,7 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     EndTxnRequest: RequestLimit("a partition of the transaction, after the response"),
     TxnOffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
     DescribeConfigsRequest: RequestLimit("a resource", _SHARED),
-    AlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
+    AlterConfigsRequest: RequestLimit("a resource", "INVALID_REQUEST; Kafka sends no response"),
     CreatePartitionsRequest: RequestLimit(
         "a topic", _NO_DUPLICATES, f"POLICY_VIOLATION for more than {MAX_CREATION_RECORDS:,} new partitions"
     ),

@@ -76,7 +76,7 @@ async def stable_group(
 async def preparing_group(
     story: StoryContext, *, rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
 ) -> tuple[ConformanceMember, ConformanceMember, ConformanceMember, SentRequest[JoinGroupResponse]]:
-    """Make a group in PreparingRebalance after generation 2, and return Anna, Ben, Carla and Carla's pending JoinGroup.
+    """Make a group in PreparingRebalance after generation 2, and return Anna, Ben, Carla and Carla's held JoinGroup.
 
     Anna and Ben are in the group, and have to rejoin.
     """

@@ -128,7 +128,7 @@ async def last_pending_join_member_leaves(story: StoryContext) -> None:
     correction="Not in the catalogue; found by a random course: there is never a response, not even UNKNOWN_MEMBER_ID.",
 )
 async def leave_with_pending_sync(story: StoryContext) -> None:
-    """A pending SyncGroup is never answered after its member has left; those of others get REBALANCE_IN_PROGRESS."""
+    """A held SyncGroup is never answered after its member has left; those of others get REBALANCE_IN_PROGRESS."""
     anna, ben, carla = await completing_group(story, size=3)
     ben_sync, carla_sync = ben.sync_group(), carla.sync_group()
     await ben_sync.expect_pending()

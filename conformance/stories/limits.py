@@ -44,7 +44,7 @@ async def pending_join_members_do_not_count(story: StoryContext) -> None:
 
 @case("limits.preparing-counts-parked", 1, required_settings=SMALL_AND_DELAYED)
 async def pending_join_member_finds_group_full(story: StoryContext) -> None:
-    """While the group is preparing, members with a pending JoinGroup fill it; a pending join member is then refused."""
+    """While the group is preparing, members with a held JoinGroup fill it; a pending join member is then refused."""
     late = await pending_join_member(story, "late")
     await full_preparing_group(story)
     expect(await late.join_group(), error=E.GROUP_MAX_SIZE_REACHED, member_id="")

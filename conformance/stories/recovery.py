@@ -131,7 +131,7 @@ async def static_members_after_failover(story: StoryContext) -> None:
 
 @case("recovery.unload-answers-parked-requests", 1, needs_restart=True)
 async def pending_requests_at_failover(story: StoryContext) -> None:
-    """At a failover pending JoinGroups and SyncGroups get NOT_COORDINATOR, or their connection is closed."""
+    """At a failover held JoinGroups and SyncGroups get NOT_COORDINATOR, or their connection is closed."""
     _, _, _, carla_join = await preparing_group(story)
     story.use_group("sync")
     _, ben = await completing_group(story)

@@ -39,7 +39,7 @@ async def session_of_last_member_expires(story: StoryContext) -> None:
 
 @case("timeout.session.parked-join-not-expired", 1)
 async def pending_join_does_not_expire(story: StoryContext) -> None:
-    """A member with a pending JoinGroup does not expire, however long the rebalance takes."""
+    """A member with a held JoinGroup does not expire, however long the rebalance takes."""
     short_ms = story.short_session_timeout_ms
     anna = await stable_group_of_one(story, session_timeout_ms=2 * story.usual_session_timeout_ms)
     ben = ConformanceMember(story, "ben", session_timeout_ms=short_ms)
@@ -54,7 +54,7 @@ async def pending_join_does_not_expire(story: StoryContext) -> None:
 
 @case("timeout.session.parked-sync-not-expired", 1)
 async def pending_sync_does_not_expire(story: StoryContext) -> None:
-    """A member with a pending SyncGroup does not expire; its session starts again with the response."""
+    """A member with a held SyncGroup does not expire; its session starts again with the response."""
     short_ms = story.short_session_timeout_ms
     anna = await stable_group_of_one(story, session_timeout_ms=2 * story.usual_session_timeout_ms)
     ben = ConformanceMember(story, "ben", session_timeout_ms=short_ms)
@@ -73,7 +73,7 @@ async def new_member_expires_after_five_minutes(story: StoryContext) -> None:
     await stable_group_of_one(story, session_timeout_ms=600_000, rebalance_timeout_ms=600_000)
     ben_join = await ConformanceMember(story, "ben").start_rebalance()
     expect(await ben_join.response_within(315), error=E.UNKNOWN_MEMBER_ID, member_id="")
-    expect_duration("pending JoinGroup", ben_join.duration_s, 300)
+    expect_duration("held JoinGroup", ben_join.duration_s, 300)
     await story.expect_state("PreparingRebalance", members=1)
 
 

@@ -69,7 +69,7 @@ async def restart_with_other_assignor(story: StoryContext) -> None:
 
 @case("static.replace.preparing", 1)
 async def restart_while_preparing(story: StoryContext) -> None:
-    """When a static member with a pending JoinGroup is replaced, that request is fenced and the new one is pending."""
+    """When a static member with a held JoinGroup is replaced, that request is fenced and the new one is held."""
     anna, ben = await stable_group(story, static=True)
     carla_join = await ConformanceMember(story, "carla", instance_id="i-carla").start_rebalance()
     ben_join = await ben.join_group().expect_pending()
@@ -210,7 +210,7 @@ async def closed_connection_is_no_leave(story: StoryContext) -> None:
 
 @case("static.fenced-join-body", 3)
 async def body_of_fenced_join(story: StoryContext) -> None:
-    """The response to a pending JoinGroup that is fenced is empty except for the member id."""
+    """The response to a held JoinGroup that is fenced is empty except for the member id."""
     _, ben = await stable_group(story, static=True)
     await ConformanceMember(story, "carla", instance_id="i-carla").start_rebalance()
     ben_join = await ben.join_group().expect_pending()

@@ -162,7 +162,7 @@ async def replaced_static_member_syncs_without_instance_id(story: StoryContext) 
 
 @case("sync.rejoin-aborts-parked-syncs", 1)
 async def rebalance_aborts_pending_syncs(story: StoryContext) -> None:
-    """When a rebalance starts, pending SyncGroups get REBALANCE_IN_PROGRESS."""
+    """When a rebalance starts, held SyncGroups get REBALANCE_IN_PROGRESS."""
     anna, ben, carla = await completing_group(story, size=3)
     ben_sync = await ben.sync_group().expect_pending()
     await leave_group(story, carla)

@@ -237,7 +237,7 @@ async def versions_of_group_apis(story: StoryContext) -> None:
 
 @case("validation.one-request-at-a-time", 1)
 async def requests_behind_pending_join(story: StoryContext) -> None:
-    """A connection is answered in request order: a request behind a pending JoinGroup waits for its response."""
+    """A connection is answered in request order: a request behind a held JoinGroup waits for its response."""
     anna = await stable_group_of_one(story)
     ben = await pending_join_member(story, "ben")
     join = ben.join_group_request()
@@ -248,7 +248,7 @@ async def requests_behind_pending_join(story: StoryContext) -> None:
     try:
         await story.wait_for_state("PreparingRebalance", members=2)
         await story.sleep(0.3)
-        expect_true(not first_response.done(), "a request behind a pending JoinGroup was answered before it")
+        expect_true(not first_response.done(), "a request behind a held JoinGroup was answered before it")
         await anna.join_group()
         correlation_id, _ = decode_response(JOIN_GROUP, version, await first_response)
         expect_equal("correlation id of the first response", 1, correlation_id)

@@ -18,7 +18,8 @@ class ScenarioOptions:
     """Number of partitions of the only topic."""
     protocol: str = CLASSIC
     """The protocol of all members: eager (range), cooperative (cooperative-sticky) and static (cooperative-sticky, with
-    instance ids) are of the classic one, and classic leaves them to `assignor` and `static`; consumer is KIP-848's."""
+    instance ids) are of the classic one, and classic leaves them to `assignor` and `static`; consumer is KIP-848's, and
+    static-consumer the same with instance ids."""
     assignor: str = "cooperative-sticky"
     """The assignor of all members: range, roundrobin, sticky or cooperative-sticky; consumer has the broker's."""
     static: bool = False

@@ -58,7 +58,7 @@ class DescribedGroup(Structure):
 
 
 class DescribeGroupsResponse(Message, api_key=15, versions="0-6", flexible="5+"):
-    """The descriptions of the groups, in the order of the request."""
+    """The descriptions of the groups; those of one partition of `__consumer_offsets` stand together, as in Kafka."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     groups: list[DescribedGroup]

@@ -1,4 +1,4 @@
-"""Texts of lessons that are written in one or both of them."""
+"""Texts of lessons in English, in Simplified Chinese, or in both."""
 
 import re
 from collections.abc import Mapping
