@@ -57,8 +57,8 @@ def a_step_leads_to_the_target_epoch(group: StoredGroup, event: Event) -> str | 
     if not isinstance(event, ce.MemberReconciled):
         return None
     before = _member(group, event.member_id)
-    stays = before.epoch if event.pending_revocation or event.epoch == before.epoch else group.target_epoch
-    if (event.epoch, event.previous_epoch) == (stays, before.epoch):
+    due = before.epoch if event.pending_revocation else group.target_epoch
+    if (event.epoch, event.previous_epoch) == (due, before.epoch):
         return None
     found = f"from epoch {before.epoch} to {event.epoch}, with the previous epoch {event.previous_epoch}"
     return f"{event.member_id} goes {found}; the target has epoch {group.target_epoch}"

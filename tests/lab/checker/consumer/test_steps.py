@@ -153,6 +153,7 @@ def test_another_result_of_the_products_fold_is_found() -> None:
         (step("ben", 0, 3, S.STABLE, {1: 3, 2: 3}), "A step of a member takes a partition only if"),
         (step("ben", 0, 2, S.UNRELEASED_PARTITIONS, {}), "A step of a member keeps its epoch while"),
         (step("anna", 1, 3, S.STABLE, {0: 2}), "A step of a member keeps its epoch while"),
+        (step("anna", 2, 2, S.STABLE, {0: 2}), "A step of a member keeps its epoch while"),
         (step("anna", 2, 3, S.STABLE, {0: 3}), "A partition that a member keeps has the epoch"),
         (step("anna", 2, 3, S.UNRELEASED_PARTITIONS, {0: 2}), "A member waits for partitions only if"),
         (step("ben", 0, 3, S.STABLE, {}), "A member waits for partitions only if"),
