@@ -25,19 +25,27 @@ from regroup.members.consumer.effects import (
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
-from regroup.protocol.messages.offsets import OffsetCommitRequest
+from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 
 LOSES_ITS_PARTITIONS: Final = (
     "A classic member whose generation is refused, in a response to its Heartbeat, SyncGroup or OffsetCommit of that "
     "generation, reports its partitions as lost, not as revoked, and only then joins."
 )
 _ENDS_A_GENERATION: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
+_TO_COORDINATOR: Final = (
+    HeartbeatRequest,
+    SyncGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    LeaveGroupRequest,
+)
+"""The requests, besides JoinGroup, that share the connection to the coordinator, and are lost with it."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """One process: its generation, its partitions, and its requests without a response."""
+    """One process: its generation, its partitions, and its requests to the coordinator without a response."""
 
     generation: tuple[int, str] | None = None
     """The generation id and the member id of its last JoinGroup; None if it is known to have none."""
@@ -46,7 +54,8 @@ class _Member:
     """Whether its generation was refused, so that it has lost its partitions, and has not reported that yet."""
     partitions: set[TopicPartition] = field(default_factory=set)
     in_flight: set[int] = field(default_factory=set)
-    """Identities of requests whose response the member waits for: what comes after a lost connection it ignores."""
+    """Identities of requests to the coordinator whose response the member waits for: what comes after that connection
+    is lost it ignores."""
 
 
 class LostGenerations:
@@ -82,8 +91,9 @@ class LostGenerations:
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a JoinGroup: a member whose generation was refused owns nothing by then."""
         member = self._members.setdefault(name, _Member())
-        if not isinstance(message, JoinGroupRequest):
+        if isinstance(message, _TO_COORDINATOR):
             member.in_flight.add(id(message))
+        if not isinstance(message, JoinGroupRequest):
             return None
         # What is refused from now on comes too late for this JoinGroup, and may be known to the member already.
         member.is_classic, member.generation = True, None

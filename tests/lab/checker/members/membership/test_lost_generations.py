@@ -13,6 +13,7 @@ from regroup.members.consumer.effects import (
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import MetadataRequest
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -20,6 +21,7 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from regroup.protocol.messages.records import FetchRequest
 
 ORDERS_0 = TopicPartition("orders", 0)
 JOIN = JoinGroupRequest(
@@ -109,6 +111,19 @@ def test_a_response_after_a_lost_connection_is_ignored() -> None:
     exchange(generations, failed, None)
     generations.on_response("ben", late, REFUSED)
     assert not is_violated_by_join(generations)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [MetadataRequest(topics=[]), FetchRequest(max_wait_ms=500, min_bytes=1, topics=[])],
+    ids=["metadata", "fetch"],
+)
+def test_a_response_of_the_coordinator_counts_though_a_request_to_another_broker_fails(elsewhere: Message) -> None:
+    generations, refused = owner(), heartbeat()
+    generations.on_request("ben", refused)
+    exchange(generations, elsewhere, None)
+    generations.on_response("ben", refused, REFUSED)
+    assert is_violated_by_join(generations)
 
 
 def test_a_member_that_pauses_or_has_left_is_not_judged() -> None:
