@@ -235,11 +235,11 @@ class Checker:
             for sentence, detail in self.state.classic_groups.on_stored(record, decoded):
                 self._violations.report(sentence, f"group {record.group}: {detail}", position)
         self._counter.on_stored(records)
-        for record in records:
+        for position, record in enumerate(records, last_position - len(records) + 1):
             if record.type == "coordinator-loaded" and record.group is not None:
                 self.state.expiry.on_loaded(record.group, self._now_ms())
-            elif record.type in ("group-upgraded", "upgrade-refused") and record.group is not None:
-                self.state.upgraded_groups.add(record.group)
+            elif record.type == "upgrade-refused":
+                self.state.refused_upgrades.add(position)
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
                 self._groups.compare(group_id)

@@ -266,7 +266,7 @@ OFFSET_CHANGE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
 def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tuple[ExchangeInvariant, ...]:
     """The invariants that the response of an exchange has to satisfy.
 
-    Held requests are answered with REBALANCE_IN_PROGRESS when a member of the consumer protocol joins.
+    Held requests are answered with REBALANCE_IN_PROGRESS when a member of the consumer protocol joins, or tries to.
     """
     kind = type(exchange.command)
     is_of_consumers = (
@@ -275,7 +275,7 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
         or exchange.decided_group.consumer is not None
     )
     is_refused_by_upgrade = (
-        exchange.group_id in state.upgraded_groups
+        exchange.required_position in state.refused_upgrades
         and exchange.held_under is not None
         and exchange.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     )

@@ -26,8 +26,8 @@ class CheckerState:
     timeouts: TimeoutChecker = field(init=False)
     unsound_generations: set[tuple[str, int]] = field(default_factory=set)
     """Group id and generation id where the leader's assignor is faulty: owners are not checked there."""
-    upgraded_groups: set[str] = field(default_factory=set)
-    """Classic groups that changed, or tried to change, to the consumer protocol."""
+    refused_upgrades: set[int] = field(default_factory=set)
+    """Positions of the records by which classic groups have refused their held requests, and stayed classic."""
     consumer_groups: ConsumerGroups = field(default_factory=ConsumerGroups)
     classic_groups: ClassicGroups = field(init=False)
     expiry: OffsetExpiry = field(init=False)

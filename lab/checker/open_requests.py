@@ -68,7 +68,11 @@ class OpenRequests:
     def _release(self, request: ObservedExchange, by: ObservedExchange) -> None:
         assert request.held_under is not None
         awaited, member_id = request.held_under
-        is_removed = member_id not in by.after.members and not member_was_replaced(request, by.after)
+        is_removed = (
+            by.after.consumer is None  # a group that was upgraded has its members there
+            and member_id not in by.after.members
+            and not member_was_replaced(request, by.after)
+        )
         if request.is_open and awaited is AwaitedResponse.SYNC and is_removed:
             request.outcome = ExchangeOutcome.MEMBER_REMOVED
             return

@@ -13,6 +13,7 @@ from regroup.coordinator.consumer_group import ConsumerGroup
 from regroup.coordinator.evolve import EVOLVERS
 from regroup.coordinator.group import Group, GroupState, MemberProfile
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
+from regroup.coordinator.responses import join_error, join_response
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.coordinator.topics import NO_TOPICS
 from regroup.lab.checker import coordinator_invariants as invariants
@@ -227,6 +228,40 @@ async def test_a_request_that_is_held_though_it_depends_on_no_other_member_is_fo
     harness.join(member_id="ben")
 
     assert harness.violated_sentences() == {invariant_sentence(invariants.only_dependent_responses_are_held)}
+
+
+async def test_a_held_request_that_is_refused_long_after_an_upgrade_was_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness = CheckerHarness(group_consumer_max_size=2)
+    await harness.stabilize("anna", "ben")
+    again = harness.join(member_id="anna")
+    harness.submit(
+        ConsumerGroupHeartbeat(
+            group_id=GROUP,
+            at_ms=harness.now(),
+            member_id="carla",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topics=("orders",),
+            owned={},
+            topics=NO_TOPICS,
+        )
+    )
+    await run_ready()
+    assert [each.error_code for each in again] == [ErrorCode.REBALANCE_IN_PROGRESS]
+    assert harness.violated_sentences() == set()
+
+    def anna_is_refused(group: Group, member_id: str, **options: Any) -> JoinGroupResponse:
+        if member_id == "anna":
+            return join_error(ErrorCode.REBALANCE_IN_PROGRESS, member_id)
+        return join_response(group, member_id, **options)
+
+    monkeypatch.setattr("regroup.coordinator.responses.join_response", anna_is_refused)
+    harness.join(member_id="anna")
+    harness.join(member_id="ben")
+    await run_ready()
+    assert harness.violated_sentences() == {invariant_sentence(invariants.a_response_is_in_the_response_table)}
 
 
 async def test_an_assignment_that_is_not_the_stored_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,19 +68,29 @@ def test_a_join_group_that_ends_a_join_phase_waits_for_the_store_alone(
     assert list(requests.overdue(4)) == ([] if awaits_log else [exchange])
 
 
-def test_a_heartbeat_that_a_classic_group_refuses_releases_a_sync_group() -> None:
+PROFILE = MemberProfile(session_timeout_ms=1, rebalance_timeout_ms=1, supported_protocols=())
+ANNA_WAITS = Member(member_id="anna", profile=PROFILE, awaiting=AwaitedResponse.SYNC)
+HELD = replace(GROUP, state=GroupState.COMPLETING_REBALANCE, members={"anna": ANNA_WAITS})
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        replace(HELD, members={"anna": replace(ANNA_WAITS, awaiting=None)}, event_number=3),
+        replace(HELD, members={}, consumer=ConsumerGroup(), event_number=3),
+    ],
+    ids=["refused", "upgraded"],
+)
+def test_a_heartbeat_of_the_consumer_protocol_to_a_classic_group_releases_a_sync_group(after: Group) -> None:
     """The response rests on that heartbeat, and not on what changes the group next."""
     requests = OpenRequests()
-    profile = MemberProfile(session_timeout_ms=1, rebalance_timeout_ms=1, supported_protocols=())
-    waiting = Member(member_id="anna", profile=profile, awaiting=AwaitedResponse.SYNC)
-    held = replace(GROUP, state=GroupState.COMPLETING_REBALANCE, members={"anna": waiting})
-    refused = replace(held, members={"anna": replace(waiting, awaiting=None)}, event_number=3)
-    sync = made_exchange(c.SyncGroup(group_id="payments", at_ms=0, member_id="anna", generation_id=1), GROUP, held)
+    sync = made_exchange(c.SyncGroup(group_id="payments", at_ms=0, member_id="anna", generation_id=1), GROUP, HELD)
     heartbeat = made_exchange(
         ConsumerGroupHeartbeat(group_id="payments", at_ms=0, member_id="", member_epoch=0, topics=NO_TOPICS),
-        held,
-        refused,
+        HELD,
+        after,
     )
     requests.add(sync)
     requests.on_group_change(heartbeat)
-    assert sync.decided_group is refused
+    assert sync.decided_group is after
+    assert list(requests.overdue(0)) == [sync]
