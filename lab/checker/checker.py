@@ -32,7 +32,7 @@ from regroup.lab.checker.members.transactions import TransactionLedger
 from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.offsets import offset_invariants
-from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL
 from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT, LateRecords
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
@@ -133,8 +133,8 @@ class Checker:
         self.state.timeouts.on_command(exchange, now_ms)
         for detail in self.state.expiry.early_look(exchange, now_ms):
             self._violations.report_exchange(CHECKS_KEEP_THEIR_INTERVAL, detail, exchange)
-        for detail in self.state.expiry.on_command(exchange, now_ms):
-            self._violations.report_exchange(OFFSETS_EXPIRE, detail, exchange)
+        for sentence, detail in self.state.expiry.on_command(exchange, now_ms):
+            self._violations.report_exchange(sentence, detail, exchange)
         if isinstance(exchange.command, ResolveRegexes):
             self._violations.check(an_epoch_follows_what_patterns_match, exchange)
             self._searches.on_search(exchange)
@@ -260,7 +260,7 @@ class Checker:
             for detail in self.state.timeouts.overdue(group, self._now_ms()):
                 self._violations.report(invariant_sentence(invariants.no_deadline_is_missed), detail)
             for detail in self.state.expiry.overdue(group, self._now_ms()):
-                self._violations.report(OFFSETS_EXPIRE, detail)
+                self._violations.report(CHECKS_KEEP_THEIR_INTERVAL, detail)
         for group_id in self.state.consumer_groups.group_ids:
             self._violations.report_all(self.state.consumer_groups.proceed(group_id))
             self._groups.compare_consumer_fold(group_id)

@@ -50,8 +50,9 @@ class OffsetExpiry:
         if isinstance(exchange.command, c.LoadGroup) or not exchange.after.exists:
             self._looked_ms.pop(group_id, None)  # another coordinator may have the group now
 
-    def on_command(self, exchange: ObservedExchange, now_ms: int) -> Iterator[str]:
-        """Describe each offset that a look for expired ones has left, and a look that should have come before now."""
+    def on_command(self, exchange: ObservedExchange, now_ms: int) -> Iterator[tuple[str, str]]:
+        """Yield, with its sentence, each offset that a look for expired ones has left, and a look that should have come
+        before now."""
         group_id, command = exchange.group_id, exchange.command
         if isinstance(command, c.LoadGroup) or not exchange.after.exists:
             self._checked_ms.pop(group_id, None)
@@ -59,10 +60,10 @@ class OffsetExpiry:
         if not exchange.before.exists:
             self._checked_ms[group_id] = now_ms
             return
-        yield from self.overdue(exchange.before, now_ms)
+        yield from ((CHECKS_KEEP_THEIR_INTERVAL, each) for each in self.overdue(exchange.before, now_ms))
         if isinstance(command, c.ExpireOffsets):
             self._checked_ms[group_id] = now_ms
-            yield from self._left(exchange.before, exchange.after, command.at_ms)
+            yield from ((OFFSETS_EXPIRE, each) for each in self._left(exchange.before, exchange.after, command.at_ms))
 
     def on_loaded(self, group_id: str, now_ms: int) -> None:
         """Note that the load of a group is durable: its coordinator looks for expired offsets from now on."""

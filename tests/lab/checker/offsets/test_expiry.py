@@ -1,5 +1,6 @@
 """Offsets are gone when their retention and one check interval are over, unless something holds them."""
 
+import asyncio
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,7 +19,9 @@ from regroup.coordinator.group import (
 )
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.lab.checker.offsets.expiry import OffsetExpiry
+from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE, OffsetExpiry
+from regroup.lab.planted_bugs.folding import retention_is_checked_once
+from tests.lab.checker.checker_harness import CheckerHarness
 
 MINUTE_MS = 60_000
 SETTINGS = CoordinatorSettings(offsets_retention_minutes=1, offsets_retention_check_interval_ms=5_000)
@@ -42,7 +45,9 @@ def exchange(command: c.Command, before: Group, after: Group) -> ObservedExchang
 def looked(before: Group, at_ms: int, after: Group | None = None) -> list[str]:
     """What is wrong after a look for expired offsets that has left the offsets of `after`."""
     command = c.ExpireOffsets(group_id="payments", at_ms=at_ms)
-    return list(OffsetExpiry(SETTINGS).on_command(exchange(command, before, after or before), now_ms=0))
+    found = list(OffsetExpiry(SETTINGS).on_command(exchange(command, before, after or before), now_ms=0))
+    assert all(sentence == OFFSETS_EXPIRE for sentence, _ in found)
+    return [detail for _, detail in found]
 
 
 def test_an_offset_that_a_look_leaves_after_its_retention_is_found() -> None:
@@ -124,9 +129,18 @@ def test_a_look_that_does_not_come_within_the_check_interval_is_found_once() -> 
     expiry.on_loaded("payments", 0)
     assert list(expiry.on_command(exchange(heartbeat(), STABLE, STABLE), 6_000)) == []
     assert list(expiry.on_command(exchange(heartbeat(), STABLE, STABLE), 6_001)) == [
-        "nothing has looked for expired offsets of group payments for 6001 ms"
+        (CHECKS_KEEP_THEIR_INTERVAL, "nothing has looked for expired offsets of group payments for 6001 ms")
     ]
     assert list(expiry.overdue(STABLE, 60_000)) == []
+
+
+async def test_a_look_that_is_missing_at_the_end_of_a_run_breaks_the_rule_of_the_check_interval() -> None:
+    harness = CheckerHarness(offsets_retention_check_interval_ms=5_000)
+    with retention_is_checked_once.plant():
+        await harness.start()
+        harness.commit(7)
+        await asyncio.sleep(12)
+    assert harness.verdict.sentences == (CHECKS_KEEP_THEIR_INTERVAL,)
 
 
 @pytest.mark.parametrize("what", ["a look", "a load", "a new group"])
