@@ -123,11 +123,13 @@ def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[
 
 
 def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
-    """Run the plan, and return its events and recorded rows as lines of text that can be compared."""
+    """Run the plan, and return its events, its recorded rows and its violations as lines of text that can be
+    compared."""
     store = MemoryStore()
     with plant_bug(bug):
-        records = play(plan, open_store=store.open, record=True).records
-    return [*map(format_event_json, records), *asyncio.run(recorded_rows(store))]
+        outcome = play(plan, open_store=store.open, record=True)
+    rows = [*map(format_event_json, outcome.records), *asyncio.run(recorded_rows(store))]
+    return rows + [str(each) for each in outcome.verdict.violations]
 
 
 async def recorded_rows(store: MemoryStore) -> list[str]:

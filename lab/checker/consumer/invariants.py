@@ -45,7 +45,7 @@ def a_partition_is_free_before_it_is_assigned(
     group = groups.group(exchange.group_id)
     member = group.members.get(response.member_id)
     held = member.held if member else frozenset()
-    for partition in (assignment_of(response) or frozenset()) - held:
+    for partition in sorted((assignment_of(response) or frozenset()) - held):
         for other in group.other_holders(response.member_id, partition):
             return f"{_name(partition)} is assigned to {response.member_id}, and {other} has not released it"
     return None

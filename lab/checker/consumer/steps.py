@@ -43,7 +43,7 @@ def a_step_takes_only_what_is_free(group: StoredGroup, event: Event) -> str | No
     """
     if not isinstance(event, ce.MemberReconciled):
         return None
-    for partition in flat(event.assigned) - _member(group, event.member_id).held.keys():
+    for partition in sorted(flat(event.assigned) - _member(group, event.member_id).held.keys()):
         if holder := group.other_holder(partition, event.member_id):
             return f"{event.member_id} takes {_names([partition])}, and {holder} has not released it"
     return None

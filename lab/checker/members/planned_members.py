@@ -107,7 +107,8 @@ class PlannedMembers:
         if member is None:
             return None
         if member.unreported:
-            kind = member.unreported.pop()
+            kind = min(member.unreported, key=lambda each: each.value)
+            member.unreported.discard(kind)
             return MemberViolation(FAULTS_ARE_REPORTED, f"{name} has not reported {kind.value}")
         match message:
             case SyncGroupRequest():

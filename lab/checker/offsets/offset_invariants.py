@@ -77,7 +77,7 @@ def a_transaction_ends_as_a_whole(state: CheckerState, exchange: ObservedExchang
         for index, each in partitions.items()
         if command.committed and not each.is_superseded
     }
-    for key in {*changed_offsets(before, after), *wins}:
+    for key in sorted({*changed_offsets(before, after), *wins}):
         now, due = after.committed_offset(*key), wins.get(key, before.committed_offset(*key))
         if now != due:
             ended = "committed" if command.committed else "aborted"

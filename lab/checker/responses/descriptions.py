@@ -3,7 +3,7 @@
 They are compared with the groups that the lab folds itself from the stored events, without the coordinator's functions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from regroup.coordinator import commands as c
@@ -76,12 +76,12 @@ def _consumer_rows(stored: StoredGroup, shown: Any, topics: TopicsImage) -> Iter
     yield "state", shown.group_state, _state_of(stored)
     yield "group epoch", shown.group_epoch, stored.group_epoch
     yield "assignment epoch", shown.assignment_epoch, stored.target_epoch
-    yield "members", {each.member_id for each in shown.members}, stored.members.keys()
+    yield "members", sorted(each.member_id for each in shown.members), sorted(stored.members)
     for each in shown.members:
         member, existing = stored.members[each.member_id], topics.by_id.keys()
-        held, target = frozenset(member.held), stored.targets.get(each.member_id, frozenset())
+        target = stored.targets.get(each.member_id, frozenset())
         yield f"fields of {each.member_id}", _shown_fields(each), _stored_fields(member)
-        yield f"assignment of {each.member_id}", _partitions(each.assignment), _existing(held, existing)
+        yield f"assignment of {each.member_id}", _partitions(each.assignment), _existing(member.held, existing)
         yield f"target of {each.member_id}", _partitions(each.target_assignment), _existing(target, existing)
 
 
@@ -126,10 +126,10 @@ def _state_of(stored: StoredGroup) -> str:
     return "Stable" if is_reconciled else "Reconciling"
 
 
-def _partitions(assignment: Any) -> frozenset[Partition]:
+def _partitions(assignment: Any) -> list[Partition]:
     topics = assignment.topic_partitions
-    return frozenset((topic_id_text(each.topic_id), index) for each in topics for index in each.partitions)
+    return sorted((topic_id_text(each.topic_id), index) for each in topics for index in each.partitions)
 
 
-def _existing(partitions: frozenset[Partition], topic_ids: Any) -> frozenset[Partition]:
-    return frozenset(each for each in partitions if each[0] in topic_ids)
+def _existing(partitions: Collection[Partition], topic_ids: Any) -> list[Partition]:
+    return sorted(each for each in partitions if each[0] in topic_ids)

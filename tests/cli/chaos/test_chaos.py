@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from regroup.lab.plan.yaml_format import InvalidScenario
+from regroup.cli.chaos.run import canonical_rows
+from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.planted_bugs.registry import BUGS
 from tests.cli.chaos.conftest import SOUND, STORY
 from tests.cli.conftest import RunCommand
@@ -19,6 +20,18 @@ faults end at: 30s
 recovers within: 1ms
 steps:
   - at 29.9s: anna joins
+"""
+DESCRIBED = """\
+scenario: A group of the consumer protocol is described
+topics: {orders: 5, clicks: 5, views: 5}
+members:
+  anna: {protocol: consumer, topics: [orders, clicks, views]}
+  ben: {protocol: consumer, topics: [orders, clicks, views]}
+faults end at: 20s
+steps:
+  - at 0s: anna joins
+  - at 8s: ben joins
+  - at 12s: an administrator describes group lab
 """
 OF_THE_FIRST_VERSION = """\
 # A story of 0.1.
@@ -127,6 +140,20 @@ def test_an_existing_file_is_not_overwritten_by_a_store(story: Path, tmp_path: P
 def test_two_processes_with_different_hash_seeds_have_the_same_history(story: Path, chaos: RunCommand) -> None:
     code, out, _ = chaos("run", "--scenario", story, "--check-determinism")
     assert (code, "Deterministic: " in out) == (0, True)
+
+
+def test_two_processes_with_different_hash_seeds_describe_violations_in_the_same_words(
+    tmp_path: Path, chaos: RunCommand
+) -> None:
+    path = tmp_path / "descriptions.yaml"
+    path.write_text(DESCRIBED)
+    code, out, _ = chaos("run", "--scenario", path, "--bug", "description-shows-no-target", "--check-determinism")
+    assert (code, "Deterministic: " in out) == (0, True), out
+
+
+def test_the_rows_that_are_compared_contain_the_violations() -> None:
+    rows = canonical_rows(read_plan(DESCRIBED), "description-shows-no-target")
+    assert len([each for each in rows if "it shows [], and stored is [" in each]) == 1
 
 
 def test_two_runs_that_differ_end_with_4(story: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,14 @@ def test_a_partition_is_not_free_until_its_owner_has_reported_without_it() -> No
     assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
 
 
+def test_of_several_partitions_that_are_not_free_the_first_one_is_named() -> None:
+    known, numbers = ConsumerGroups(), tuple(range(40))
+    known.on_heartbeat(heartbeat("anna", 0, ()), answer("anna", 2, *numbers))
+    joining = exchange(heartbeat("ben", 0, ()), answer("ben", 3, *numbers))
+    found = i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS)
+    assert found == f"partition 0 of topic {TOPIC} is assigned to ben, and anna has not released it"
+
+
 def test_a_partition_is_free_once_its_owner_has_released_it_whatever_it_was_answered() -> None:
     known, joining = groups(), exchange(heartbeat("ben", 0, ()), answer("ben", 3, 1))
     for owned in (None, (0, 1)):

@@ -166,6 +166,13 @@ def test_an_event_that_breaks_a_rule_is_found(event: Event, sentence: str) -> No
     assert [each for each in found if each.startswith(sentence)], found
 
 
+def test_of_several_partitions_that_a_step_takes_too_early_the_first_one_is_named() -> None:
+    numbers = dict.fromkeys(range(40), 2)
+    before = (*ANNA_HAS_ALL[:4], step("anna", 0, 2, S.STABLE, numbers), *ANNA_HAS_ALL[5:])
+    details = [detail for _, detail in step_violations(stored(before), step("ben", 0, 3, S.STABLE, numbers))]
+    assert "ben takes partition 0 of topic t, and anna has not released it" in details
+
+
 def test_a_member_that_gets_back_what_it_gave_up_has_got_it_now() -> None:
     """The target has turned back while the member gave the partition up: it is assigned once more."""
     turned = (*HISTORY[:10], bumped(4), target(4, anna=(0, 1, 2), ben=()))

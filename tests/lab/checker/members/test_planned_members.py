@@ -72,6 +72,18 @@ def test_the_faults_that_last_are_those_that_members_keep() -> None:
     assert {each for each in MemberFaultKind if each.is_lasting} == LASTING
 
 
+def test_faults_that_are_not_reported_are_named_in_alphabetical_order() -> None:
+    anna = Anna("slow-sync:1s", "slow-revoke:1s", "never-sync", "assignor-fails", reports=False)
+    found = [anna.planned.on_request("anna", HEARTBEAT) for _ in range(5)]
+    assert [each and each.detail.rpartition(" ")[2] for each in found] == [
+        "assignor-fails",
+        "never-sync",
+        "slow-revoke",
+        "slow-sync",
+        None,
+    ]
+
+
 def test_a_fault_that_begins_at_the_start_and_is_not_reported_is_found() -> None:
     assert Anna("slow-sync:5s", reports=False).send(JOIN) == FAULTS_ARE_REPORTED
     assert Anna("slow-sync:5s").send(JOIN) is None

@@ -164,6 +164,11 @@ def test_a_committed_transaction_that_loses_or_changes_an_offset_is_found() -> N
     assert ended(OPEN, group(CommittedOffset(7), CommittedOffset(9)), committed=True), "one that it does not have"
 
 
+def test_of_several_offsets_that_a_transaction_loses_the_first_one_is_named() -> None:
+    before = group(pending_transactional_offsets=pending(*range(40)))
+    assert (ended(before, group(), committed=True) or "").startswith("a transaction that committed leaves orders-0 at")
+
+
 def test_an_aborted_transaction_whose_offset_is_committed_is_found() -> None:
     assert ended(OPEN, group(CommittedOffset(7)), committed=False)
 

@@ -164,6 +164,12 @@ def test_a_description_of_other_epochs_or_partitions_is_found(shown: DescribedCo
     assert "and stored is" in (consumer_violation(shown) or "")
 
 
+def test_partitions_that_differ_are_listed_in_their_order() -> None:
+    found = consumer_violation(replace(SHOWN_EPOCHS, members=[replace(BEN, assignment=shares(*reversed(range(40))))]))
+    listed = [(ORDERS, index) for index in range(40)]
+    assert found == f"assignment of ben: it shows {listed}, and stored is {listed[:2]}"
+
+
 def test_topics_that_do_not_exist_any_more_are_left_out() -> None:
     none = replace(BEN, assignment=shares(), target_assignment=shares())
     assert consumer_violation(SHOWN_EPOCHS, topics=TopicsImage())
