@@ -84,9 +84,9 @@ def hunt(
                 findings.played += 1
                 if finding is not None:
                     findings.found.append(finding)
-                    if stop_at_first:
-                        break
                 on_progress(findings)
+                if stop_at_first and findings.found:
+                    break
     except KeyboardInterrupt:
         findings.was_interrupted = True
     return findings

@@ -29,15 +29,19 @@ def test_a_hunt_can_stop_at_the_first_seed_that_fails(jobs: int) -> None:
     assert ([each.seed for each in findings.found], findings.played) == ([13], 13)
 
 
-def test_progress_is_reported_after_every_seed() -> None:
+@pytest.mark.parametrize(
+    ("stop_at_first", "expected"), [(False, [(1, 0), (2, 1), (3, 1)]), (True, [(1, 0), (2, 1)])], ids=["all", "first"]
+)
+def test_progress_is_reported_after_every_seed(stop_at_first: bool, expected: list[tuple[int, int]]) -> None:
     reported: list[tuple[int, int]] = []
     hunt(
         range(12, 15),
         1,
         fails_every_13th,
+        stop_at_first=stop_at_first,
         on_progress=lambda findings: reported.append((findings.played, len(findings.found))),
     )
-    assert reported == [(1, 0), (2, 1), (3, 1)]
+    assert reported == expected
 
 
 @pytest.mark.usefixtures("default_sigint")
