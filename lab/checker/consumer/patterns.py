@@ -15,8 +15,8 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.exchanges import ObservedExchange
 
 SEARCHES_IN_TIME: Final = (
-    "The topics are searched for the patterns of a group with the first heartbeat that comes more than 10 s after the "
-    "last search, if a pattern has no result or a topic was created since, or if "
+    "The topics are searched for the patterns of a group once heartbeats come more than 10 s after the last search, "
+    "after three of them and 1 s at the latest, if a pattern has no result or a topic was created since, or if "
     "group.consumer.regex.refresh.interval.ms has passed."
 )
 SEARCH_INTERVAL_MS: Final = 10_000
