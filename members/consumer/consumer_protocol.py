@@ -83,7 +83,7 @@ class ConsumerProtocolMachine:
         self._names: dict[bytes, str] = {}
         self.interval_ms = DEFAULT_INTERVAL_MS
         self.has_unknown_topics = False
-        """Whether the last assignment has topics whose names the member does not know."""
+        """Whether an assignment has had topics whose names the member did not know, and has learned no names since."""
 
     @property
     def assigned_partitions(self) -> tuple[TopicPartition, ...]:

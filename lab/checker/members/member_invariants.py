@@ -173,8 +173,8 @@ class MemberLedger(RecordLedger):
         self,
         ledger: GroupLedger,
         on_record: Callable[[TopicPartition, int], None],
-        on_start: Callable[[TopicPartition, int], None] = lambda partition, offset: None,
-        on_skip: Callable[[TopicPartition, int, int], None] = lambda partition, first, stop: None,
+        on_start: Callable[[TopicPartition, int], None],
+        on_skip: Callable[[TopicPartition, int, int], None],
     ) -> None:
         super().__init__()
         self._ledger = ledger

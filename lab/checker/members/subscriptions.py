@@ -1,6 +1,7 @@
 """What classic members do with their subscriptions: when they join, and which topics a leader assigns.
 
-subscriptions = Subscriptions(["orders"])            # the topics that exist from the beginning of the run
+subscriptions = Subscriptions()
+subscriptions.expect_topics(["orders"])              # the topics that exist from the beginning of the run
 subscriptions.add_member("anna", has_pattern=False, has_sound_assignor=True)
 subscriptions.on_request("anna", message)            # the violation that this request is, or None
 subscriptions.on_response("anna", response)

@@ -2,7 +2,7 @@
 of a classic group fail.
 
 fenced = FencedMembers()
-fenced.on_note("ben", note, at_ms)                 # ben's process takes in the error of its heartbeat
+fenced.on_note("ben", note)                        # ben's process takes in the error of its heartbeat
 fenced.on_request("ben", message)                  # ben sends a request: the violation that this is, or None
 fenced.on_record("ben", partition, at_ms)          # ben has processed a record
 fenced.on_response("ben", message, response)       # ben gets a response; None if there is none
