@@ -22,7 +22,7 @@ class TargetMembers(TableBuilder):
         self._open: dict[MemberId, dict[str, Any]] = {}
         """The rows of the present target, which are not complete yet, by member id."""
         self._target: dict[str, Any] = {}
-        """The columns that all rows of the present target share."""
+        """The columns that all rows of the present target share; empty until an event says what it is."""
 
     def on_event(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms = transition.event, transition.after, transition.at_ms
@@ -32,7 +32,7 @@ class TargetMembers(TableBuilder):
                 self._begin(transition, event)
             case ce.MemberReconciled() if event.member_id in self._open:
                 self._reconcile(consumer_of(after).members[event.member_id], at_ms)
-            case ce.StaticConsumerReplaced():
+            case ce.StaticConsumerReplaced() if self._target:  # a snapshot does not say which event assigned its target
                 self._end(rows, event.replaced_member_id, "replaced", at_ms)
                 self._open_row(consumer_of(after), consumer_of(after).members[event.member_id])
             case e.MemberLeft():
