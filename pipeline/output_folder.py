@@ -142,9 +142,14 @@ def parquet_metadata(file: Location) -> pq.FileMetaData:
 
 
 def events_fingerprint(folder: LocationLike) -> str:
-    """A hash of the names and sizes of all files with events in the folder. A copy of the folder has the same."""
+    """A hash of the names and sizes of all files with events in the folder, and of the manifests of ingested stores.
+
+    A copy of the folder has the same.
+    """
     place = location_of(folder)
     start = len(place.address) + 1
     found = [(place / kind).files("[!.]*.parquet", below=True) for kind in EVENT_FOLDERS]
     lines = sorted(f"{file.address[start:]} {size}" for files in found for file, size in files.items())
+    manifests = (place / "ingested").files("*.json")
+    lines += (f"{file.address[start:]} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in manifests)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

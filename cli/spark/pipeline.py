@@ -119,9 +119,17 @@ def _ingest(spark: SparkSession, args: Namespace) -> int:
 
 def _tables(spark: SparkSession, args: Namespace) -> int:
     with ProgressReporter() as on_progress:
-        build.build_tables(spark, args.folder, is_full=args.full, progress=on_progress)
+        interrupted = build.build_tables(spark, args.folder, is_full=args.full, progress=on_progress)
     for name in build.TABLE_NAMES:
         print(f"{read_table(spark, args.folder, name).count():>12,}  {name}")
+    for store in interrupted:
+        print(
+            printable(
+                f"{store}: its last ingest was interrupted, and the tables lack what that has written: "
+                f"regroup pipeline ingest STORES {args.folder}, and build them again"
+            ),
+            file=sys.stderr,
+        )
     violations = read_table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
     for row in violations:
         print(printable(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}"), file=sys.stderr)

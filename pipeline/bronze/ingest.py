@@ -132,20 +132,22 @@ def read_bronze(
     spark: SparkSession,
     folder: LocationLike,
     blocks: Mapping[str, Sequence[WrittenBlock]] | None = None,
+    through: Mapping[str, int] | None = None,
     after: Mapping[str, int] | None = None,
 ) -> DataFrame:
     """All ingested events in the columns of the data source.
 
     Of a trimmed store the trimmed events are missing; a snapshot of each group stands in their place.
 
-    With `blocks`, the files of each store by the store's name, only events of these are read, even if an ingest adds
-    events meanwhile; and of the stores in `after` only those after a position.
+    With `blocks`, the files of each store by the store's name, only events of these are read, and only those up to the
+    store's position in `through`, even if an ingest adds events meanwhile; and of the stores in `after` only those
+    after a position.
     """
     place = location_of(folder, spark)
     check_format(place)
     columns = [each.name for each in STORE_EVENT_SCHEMA]
     bronze, after = place / "bronze", after or {}
-    files = [bronze.for_spark]
+    files = [bronze.for_spark] if bronze.is_folder() else []
     if blocks is not None:
         new = [each.place for name, of in blocks.items() for each in of if each.through > after.get(name, 0)]
         files = [each.for_spark for each in new]
@@ -156,8 +158,7 @@ def read_bronze(
         events = events.unionByName(snapshots)
     paths = store_paths(place)
     bounds: list[tuple[str, str | None, int, int | None]] = [
-        (name, paths.get(name), after.get(name, 0), max((each.through for each in of_store), default=0))
-        for name, of_store in (blocks or {}).items()
+        (name, paths.get(name), after.get(name, 0), (through or {}).get(name, 0)) for name in blocks or {}
     ]
     known = bounds or [(name, path, 0, None) for name, path in paths.items()]
     stores = spark.createDataFrame(known, "store STRING, path STRING, after LONG, through LONG")

@@ -122,8 +122,13 @@ def exchanges_folder(folder: Location, address: str) -> Location:
 
 def store_paths(folder: LocationLike) -> dict[str, str]:
     """The path of each ingested store, by the name of its files in bronze."""
+    return {name: manifest.path for name, manifest in store_manifests(folder).items()}
+
+
+def store_manifests(folder: LocationLike) -> dict[str, StoreManifest]:
+    """The manifest of each ingested store, by the name of its files in bronze."""
     files = (location_of(folder) / "ingested").files("*.json")
-    return {file.stem: decoded_manifest(file).path for file in files}
+    return {file.stem: decoded_manifest(file) for file in files}
 
 
 def manifest_file(folder: Location, address: str) -> Location:

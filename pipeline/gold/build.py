@@ -25,11 +25,13 @@ def build_tables(
     *,
     is_full: bool = False,
     progress: JobProgress | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Build every table from all events that were ingested or simulated, or from the given `events`.
 
     Events that the present version was built from are not folded again, unless `is_full`. Readers take the new version
     once it is complete; an older one stays until it is removed. Raises a StoreError.
+
+    Returns the stores whose last ingest was interrupted: the tables have only the events of the ingests before.
     """
     place = location_of(folder, spark)
     prepare_folder(place)
@@ -52,3 +54,4 @@ def build_tables(
     except BaseException:
         version.remove_folder()
         raise
+    return plan.interrupted

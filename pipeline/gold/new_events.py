@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from regroup.pipeline.bronze.blocks import WrittenBlock, written_blocks
 from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.bronze.store_progress import store_manifests
 from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.fold_state import STATE_FOLDER, STATES_DDL, state_format
 from regroup.pipeline.gold.folding import FoldTarget, topic_events
@@ -57,6 +58,8 @@ class FoldPlan:
     earlier: Location | None = None
     """The version that is continued; None if all events are folded."""
     states: DataFrame | None = None
+    interrupted: tuple[str, ...] = ()
+    """The stores whose last ingest has not completed; what it has written is not folded."""
 
     def link_complete_rows(self) -> frozenset[str]:
         """Link the earlier version's complete rows into the new one, and return the names of these tables."""
@@ -88,31 +91,46 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     That happens too if the present version cannot be continued: other code has made it, or events that it was built
     from are no longer there.
     """
-    sources, blocks = sources_of(folder)
+    sources, blocks, interrupted = sources_of(folder)
     earlier, folded = (None, None) if is_full else continuable(folder, sources)
     prefix = "part" if folded is None else f"part-{version_number(version.name):06}"
     target = FoldTarget(version, prefix, keeps_state=bool(blocks))
     if folded is None or earlier is None:
-        events = read_bronze(spark, folder, blocks) if blocks else read_events(spark, folder)
-        return FoldPlan(events, topic_events(events), target, sources)
+        events = read_bronze(spark, folder, blocks, sources.through) if blocks else read_events(spark, folder)
+        return FoldPlan(events, topic_events(events), target, sources, interrupted=interrupted)
     sources = msgspec.structs.replace(sources, continued=folded.continued + 1)
     with (earlier / STATE_FOLDER / "topics.parquet").opened() as file:
         topics = pq.read_table(file)
     if not blocks:
         events = read_events(spark, folder, sorted(sources.chunks.keys() - folded.chunks.keys()))
         return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier)
-    events = read_bronze(spark, folder, blocks, folded.through)
+    events = read_bronze(spark, folder, blocks, sources.through, folded.through)
     states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
-    return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier, states)
+    topics = pa.concat_tables([topics, topic_events(events)])
+    return FoldPlan(events, topics, target, sources, earlier, states, interrupted)
 
 
-def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]]]:
-    """The events that are in a folder now, and the files of each ingested store."""
-    stores = [each for each in (folder / "bronze").folders() if each.name.startswith("store=")]
-    blocks = {each.name.removeprefix("store="): written_blocks(each) for each in stores}
-    through = {name: max((each.through for each in of_store), default=0) for name, of_store in blocks.items()}
+def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]], tuple[str, ...]]:
+    """The events that are in a folder now, the files of each store, and the stores whose last ingest was interrupted.
+
+    A store counts up to the position in its manifest. Behind it blocks may be missing, since they are written in
+    parallel. Of a store that was trimmed through its last position there are only snapshots.
+    """
+    manifests = store_manifests(folder)
+    written = {name: written_blocks(place) for name, place in store_folders(folder / "bronze").items()}
+    names = sorted({*written, *store_folders(folder / "snapshots")})
+    through = {name: manifests[name].through if name in manifests else 0 for name in names}
+    blocks = {name: [each for each in written.get(name, []) if each.after < through[name]] for name in names}
+    interrupted = (name for name in names if any(each.through > through[name] for each in written.get(name, [])))
     files = {} if blocks else (folder / "events").files("chunk-*.parquet")
-    return FoldedSources(state_format(), through, {file.name: size for file, size in files.items()}), blocks
+    sources = FoldedSources(state_format(), through, {file.name: size for file, size in files.items()})
+    return sources, blocks, tuple(manifests[name].path if name in manifests else name for name in interrupted)
+
+
+def store_folders(folder: Location) -> dict[str, Location]:
+    """The folders of stores in a folder, by the name of the store's files."""
+    found = (each for each in folder.folders() if each.name.startswith("store="))
+    return {each.name.removeprefix("store="): each for each in found}
 
 
 def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | None, FoldedSources | None]:

@@ -14,6 +14,9 @@ from regroup.pipeline.bronze import blocks
 from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.bronze.blocks import BlockCopy, write_block
 from regroup.pipeline.bronze.store_progress import EventsTrimmed
+from regroup.pipeline.gold.new_events import sources_of
+from regroup.pipeline.locations.location import location_of
+from regroup.pipeline.output_folder import events_fingerprint
 from tests.pipeline.histories import crash_history, trim_store, write_store
 
 RECORDS = crash_history("range", 1)
@@ -114,6 +117,36 @@ def test_an_ingest_names_a_store_whose_events_were_trimmed_before_they_were_inge
     shutil.rmtree(tmp_path / "out")
     ingest(tmp_path)
     assert positions(tmp_path) == list(range(41, LAST + 1))
+
+
+def folded(folder: Path) -> tuple[list[int], int]:
+    """The last position of each store that tables are built from, and how many stores have an interrupted ingest."""
+    sources, _, interrupted = sources_of(location_of(folder / "out"))
+    return list(sources.through.values()), len(interrupted)
+
+
+@pytest.mark.parametrize("events_before", [0, 30])
+def test_what_a_killed_ingest_wrote_is_not_folded_until_the_next_one_has_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events_before: int
+) -> None:
+    if events_before:
+        write_store(tmp_path / "a.db", RECORDS[:events_before])
+        ingest(tmp_path)
+    write_store(tmp_path / "a.db", RECORDS[events_before:])
+    ingest_killed_before_the_manifest(tmp_path, monkeypatch)
+    fingerprint = events_fingerprint(tmp_path / "out")
+    assert folded(tmp_path) == ([events_before], 1)
+    ingest(tmp_path)
+    assert folded(tmp_path) == ([LAST], 0)
+    assert events_fingerprint(tmp_path / "out") != fingerprint
+
+
+@pytest.mark.parametrize("before", [30, 51, 55, LAST + 1])
+def test_a_trimmed_store_is_folded_through_its_last_position(tmp_path: Path, before: int) -> None:
+    write_store(tmp_path / "a.db", RECORDS)
+    trim_store(tmp_path / "a.db", before=before)
+    ingest(tmp_path)
+    assert folded(tmp_path) == ([LAST], 0)
 
 
 def test_a_store_with_damaged_snapshots_is_skipped(tmp_path: Path) -> None:

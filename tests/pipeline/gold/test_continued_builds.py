@@ -120,6 +120,30 @@ def test_what_cannot_be_continued_is_folded_from_the_first_event(
     assert rows_of(spark, out) == rows
 
 
+def test_events_of_an_interrupted_ingest_are_in_the_tables_once_a_later_one_has_completed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("regroup.pipeline.bronze.blocks.POSITIONS_PER_BLOCK", 20)
+    (first, second), out = halves(crash_history("range", 1)), tmp_path / "out"
+    write_store(tmp_path / "a.db", first)
+    ingest(spark, str(tmp_path / "a.db"), out)
+    of_first = {file: file.read_bytes() for file in [*out.rglob("*.json"), *out.rglob("block-000001.parquet")]}
+    write_store(tmp_path / "a.db", second)
+    ingest(spark, str(tmp_path / "a.db"), out)
+    # As if the second ingest had been killed after it wrote the third block, and before it wrote the second one anew.
+    for file, content in of_first.items():
+        file.write_bytes(content)
+    capsys.readouterr()
+    assert main(["pipeline", "tables", str(out)]) == 0
+    assert f"{tmp_path / 'a.db'}: its last ingest was interrupted" in capsys.readouterr().err
+    ingest(spark, str(tmp_path / "a.db"), out)
+    assert build_tables(spark, out) == ()
+    rows = rows_of(spark, out)
+    assert rows["violations"].total() == 0
+    build_tables(spark, out, is_full=True)
+    assert rows_of(spark, out) == rows
+
+
 def test_more_runs_of_a_campaign_are_added_to_its_tables(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN)
     out, plan = tmp_path / "out", read_campaign(tmp_path / "plan.yaml")
