@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from regroup.coordinator.serialization import UNREADABLE_ERRORS
 from regroup.pipeline.gold.recorded.member_sessions import EVENT_TYPES, MemberSessions
 
 SEEN_WITH: Final = {
@@ -99,12 +100,15 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 def heartbeats_of_group(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows of the table for one group, from its events and requests in the order of their times."""
-    sessions = MemberSessions()
+    """Yield the rows of the table for one group, from its events and requests in the order of their times.
+
+    From an event on that cannot be read, which is in `fold_errors`, no session is known.
+    """
+    sessions, is_readable = MemberSessions(), True
     for row in rows:
         if row["turn"] == EVENTS:
-            payload = msgspec.json.decode(row["payload"]) if row["payload"] else {"member_id": row["member_id"] or ""}
-            sessions.on_event(row["kind"], row["at_ms"], payload)
+            if is_readable and not follow(row, sessions):
+                sessions, is_readable = MemberSessions(), False
             continue
         if row["kind"] == "heartbeat":
             yield heartbeat_row(row, sessions)
@@ -112,6 +116,16 @@ def heartbeats_of_group(rows: Iterable[Row]) -> Iterator[Row]:
             # An answer of a fault rule does not say what the coordinator did.
             is_certain = row["error"] is not None and not row["fault"]
             sessions.on_request(row["at_ms"], row["member_id"] or "", row["api"], is_certain=is_certain)
+
+
+def follow(row: Row, sessions: MemberSessions) -> bool:
+    """Pass an event to the sessions, and return whether it could be read."""
+    try:
+        payload = msgspec.json.decode(row["payload"]) if row["payload"] else {"member_id": row["member_id"] or ""}
+        sessions.on_event(row["kind"], row["at_ms"], payload)
+    except UNREADABLE_ERRORS:
+        return False
+    return True
 
 
 def heartbeat_row(row: Row, sessions: MemberSessions) -> Row:

@@ -87,6 +87,7 @@ class MemberSessions:
             session.touch(at_ms if is_certain else None)
 
     def on_event(self, kind: str, at_ms: int, payload: Payload) -> None:
+        """Take the next event. Raises one of UNREADABLE_ERRORS for a payload that no event of this type has."""
         member_id = payload.get("member_id", "")
         if kind in (*CLASSIC_AGAIN, *CONSUMER_FROM_NOW):
             self._is_consumer = kind in CONSUMER_FROM_NOW
@@ -123,7 +124,7 @@ class MemberSessions:
 
     def _join(self, member_id: str, at_ms: int, payload: Payload) -> None:
         session = self.members.setdefault(member_id, RunningSession(0, at_ms))
-        session.timeout_ms, session.next_timeout_ms = payload["profile"]["session_timeout_ms"], None
+        session.timeout_ms, session.next_timeout_ms = timeout_ms_in(payload["profile"]), None
         session.is_held = True
         self.ended.pop(member_id, None)
 
@@ -133,14 +134,14 @@ class MemberSessions:
         if old_id != payload["member_id"]:
             self._end(old_id, at_ms, "replaced")
         former_ms = old.timeout_ms if old else 0
-        timeout_ms = payload["profile"]["session_timeout_ms"] if kind == "static-member-replaced" else former_ms
+        timeout_ms = timeout_ms_in(payload["profile"]) if kind == "static-member-replaced" else former_ms
         session = self.members[payload["member_id"]] = RunningSession(former_ms or timeout_ms, at_ms)
         session.next_timeout_ms = timeout_ms
         session.is_held = payload.get("awaits_join", False)
         self.ended.pop(payload["member_id"], None)
 
     def _subscribe(self, member_id: str, at_ms: int, payload: Payload) -> None:
-        timeout_ms = payload["profile"].get("session_timeout_ms", 0)
+        timeout_ms = timeout_ms_in(payload["profile"], 0)
         session = self.members.setdefault(member_id, RunningSession(timeout_ms, at_ms))
         session.timeout_ms = timeout_ms
         self.ended.pop(member_id, None)
@@ -164,8 +165,16 @@ class MemberSessions:
 def listed_timeouts(payload: Payload) -> Iterator[tuple[str, int]]:
     """Yield the members that an upgrade, a downgrade or a snapshot lists, each with its session timeout."""
     for member_id, profile in payload.get("profiles", {}).items():
-        yield member_id, profile.get("session_timeout_ms", 0)
+        yield member_id, timeout_ms_in(profile, 0)
     members = payload.get("members", {})
     listed = members.values() if isinstance(members, dict) else members
     for member in [*listed, *payload.get("consumer", {}).get("members", {}).values()]:
-        yield member["member_id"], member["profile"].get("session_timeout_ms", 0)
+        yield member["member_id"], timeout_ms_in(member["profile"], 0)
+
+
+def timeout_ms_in(profile: Payload, default_ms: int | None = None) -> int:
+    """The session timeout in a member's profile. Raises ValueError for anything but a number."""
+    timeout_ms = profile.get("session_timeout_ms", default_ms)
+    if type(timeout_ms) is not int or timeout_ms.bit_length() > 31:
+        raise ValueError(f"invalid session timeout: {timeout_ms!r}")
+    return timeout_ms

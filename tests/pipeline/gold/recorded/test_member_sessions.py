@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from regroup.pipeline.gold.recorded.heartbeats import BEFORE_EVENTS, EVENTS, heartbeats_of_group
 from regroup.pipeline.gold.recorded.member_sessions import MemberSessions
+from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
 from tests.pipeline.gold.recorded.recorded_stores import Row, rows_in_order, run_seed
 
 GROUP = "lab"
@@ -111,3 +113,22 @@ def test_a_commit_starts_the_session_again_in_a_classic_group_only() -> None:
     assert since(commit, heartbeat(8_000)) == [1_000]
     upgraded = event("group-upgraded", 6_000, profiles={"anna-1": {"session_timeout_ms": 6_000}})
     assert since(upgraded, commit, heartbeat(8_000)) == [2_000]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "{",
+        "{}",
+        "[1]",
+        '{"member_id": "anna-1", "profile": {"session_timeout_ms": "soon"}}',
+        '{"member_id": "anna-1", "profile": {"session_timeout_ms": 1e99}}',
+        '{"member_id": ["anna-1"], "profile": {"session_timeout_ms": 6000}}',
+    ],
+)
+def test_after_an_event_that_cannot_be_read_the_heartbeats_of_its_group_have_no_session(payload: str) -> None:
+    damaged = event("member-joined", 5_000) | {"payload": payload}
+    rejoined = event("member-joined", 8_000, member_id="anna-1", profile={"session_timeout_ms": 6_000})
+    rows = list(heartbeats_of_group([*JOINED, heartbeat(4_500), damaged, heartbeat(7_000), rejoined, heartbeat(9_000)]))
+    assert [row.get("session_timeout_ms") for row in rows] == [6_000, None, None]
+    pa.RecordBatch.from_pylist(rows, TABLE_SCHEMAS["heartbeats"])
