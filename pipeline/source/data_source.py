@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
@@ -210,6 +210,13 @@ class StoreBatchReader(DataSourceReader):
         return read_split(partition, self._conditions)
 
 
+class StoreBounds(NamedTuple):
+    """The events of a store that a new stream reads: those with after < position <= through."""
+
+    after: int
+    through: int
+
+
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads stores as they grow. A stream's offsets are positions by store: {"/runs/a.db": 1200}.
 
@@ -218,7 +225,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = SourceOptions(options)
-        self._target: dict[str, int] | None = None
+        self._target: dict[str, StoreBounds] | None = None
 
     def initialOffset(self) -> dict[str, int]:
         return {}
@@ -227,14 +234,14 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.rows_per_batch) if self._options.rows_per_batch else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._ends()
+        self._target = self._bounds()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        ends = self._ends() if self._target is None else self._target
+        bounds = self._bounds() if self._target is None else self._target
         remaining = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         offsets = dict(start)
-        for path, last in ends.items():
-            begin = offsets.get(path, self._options.after)
+        for path, (after, last) in bounds.items():
+            begin = offsets.get(path, after)
             step = max(0, last - begin)
             if remaining is not None:
                 step = min(remaining, step)
@@ -253,8 +260,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, StoreSplit)
         return read_split(partition, self._options.conditions)
 
-    def _ends(self) -> dict[str, int]:
-        return {store.path: self._options.last_position(store) for store in self._options.stores()}
+    def _bounds(self) -> dict[str, StoreBounds]:
+        """Of each store the position after which a new stream begins, and the last position to read."""
+        return {
+            store.path: StoreBounds(max(self._options.after, store.trimmed_through), self._options.last_position(store))
+            for store in self._options.stores()
+        }
 
     def _splits_between(
         self, stores: Mapping[str, StoreExtent], path: str, start: Mapping[str, Any], through: int

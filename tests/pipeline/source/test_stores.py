@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from regroup.pipeline.source.data_source import InvalidOption, SourceOptions, StoreSplit, read_split
+from regroup.pipeline.source.data_source import (
+    InvalidOption,
+    SourceOptions,
+    StoreSplit,
+    StoreStreamReader,
+    read_split,
+)
 from regroup.pipeline.source.store_reader import StoreReader
 from regroup.pipeline.source.stores import (
     SkippedStore,
@@ -188,3 +194,16 @@ def test_a_position_that_leaps_is_damage_and_no_job_is_divided_by_it(store: Path
         )
     with pytest.raises(StoreDamaged, match="its positions go from 0 to"):
         inspect_store(store)
+
+
+def test_a_new_stream_of_a_trimmed_store_reads_every_event_that_is_left_in_batches(store: Path) -> None:
+    trim_store(store, before=30)
+    reader, start, read = StoreStreamReader({"path": str(store), "rows_per_batch": "7"}), {}, []
+    while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+        batch = [
+            row for split in reader.partitions(start, end) for each in reader.read(split) for row in each.to_pylist()
+        ]
+        assert len(batch) <= 7
+        read += [row["position"] for row in batch]
+        start = end
+    assert read == list(range(30, inspect_store(store).last_position + 1))
