@@ -48,6 +48,8 @@ __all__ = ["RegroupSource"]
 DEFAULT_ROWS_PER_SPLIT: Final = 250_000
 
 OPTION_NAMES: Final = ("group", "type", "after", "until", "on_error", "rows_per_split", "rows_per_batch", "pushdown")
+MAX_DIGITS: Final = 4_300
+"""Of a whole number in an option: Python reads no longer ones."""
 KNOWN_TYPES: Final = EVENT_TYPES.keys() | CLUSTER_EVENT_TYPES.keys()
 SPARK_OPTION_NAMES: Final = ("path", "paths")
 """Options in which Spark passes the argument of `load`."""
@@ -153,7 +155,7 @@ def parse_types(text: str) -> list[str]:
 
 def parse_whole_number(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name, str(default))
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise InvalidOption(f"The option {name} of the format regroup is a whole number, not {text!r}.")
     return int(text)
 

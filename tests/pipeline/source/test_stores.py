@@ -172,6 +172,7 @@ def test_the_findings_of_sqlite_are_one_line(store: Path) -> None:
         ("pushdown", "yes", "pushdown of the format regroup is false or true, not 'yes'"),
         ("on_error", "ignore", "on_error of the format regroup is fail or skip, not 'ignore'"),
         ("until", "-1", "until of the format regroup is a whole number, not '-1'"),
+        pytest.param("until", "9" * 4_301, "until of the format regroup is a whole number, not '9999", id="too long"),
         ("paths", "a.db", "paths is a JSON list"),
     ],
 )
