@@ -54,9 +54,11 @@ class StateUnpickler(pickle.Unpickler):
     """Loads a state. Raises pickle.UnpicklingError for anything but a class of the fold, so bytes cannot run code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name) if self._is_known(module, name) else None
-        if isinstance(found, type) or (module, name) in OTHER_NAMES:
-            return found
+        # With a dot a name goes on to an attribute; without one it may be what a module of the fold has imported.
+        if "." not in name and self._is_known(module, name):
+            found = super().find_class(module, name)
+            if (module, name) in OTHER_NAMES or (isinstance(found, type) and found.__module__ == module):
+                return found
         raise pickle.UnpicklingError(f"{module}.{name} is no part of the state of a fold")
 
     @staticmethod

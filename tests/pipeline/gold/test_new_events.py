@@ -117,3 +117,15 @@ def test_a_state_with_anything_but_parts_of_a_fold_is_refused(content: Any, caps
     with pytest.raises(pickle.UnpicklingError, match="is no part of the state of a fold"):
         decode_state(pickle.dumps((content, 1, 2, 3)))
     assert capsys.readouterr().out == ""
+
+
+def pickled_name(module: str, name: str) -> bytes:
+    """The bytes of a pickle that is what a module has under a name, which `pickle.dumps` would name otherwise."""
+    texts = [pickle.SHORT_BINUNICODE + bytes([len(each)]) + each.encode() for each in (module, name)]
+    return b"".join([pickle.PROTO, bytes([4]), *texts, pickle.STACK_GLOBAL, pickle.STOP])
+
+
+@pytest.mark.parametrize("name", ["pickle.Unpickler", "Path", "FoldState.mro", "hashlib"])
+def test_a_state_with_what_a_module_of_the_fold_has_imported_is_refused(name: str) -> None:
+    with pytest.raises(pickle.UnpicklingError, match=f"{name} is no part of the state of a fold"):
+        decode_state(pickled_name("regroup.pipeline.gold.fold_state", name))
