@@ -73,7 +73,7 @@ def require_events(folder: LocationLike) -> None:
     another format."""
     check_format(folder)
     place = location_of(folder)
-    if any((place / name).is_folder() for name in ("bronze", "events")):
+    if any((place / name).is_folder() for name in ("bronze", "snapshots", "events")):
         return
     if (place / "ingested").files("*.json"):
         raise CannotRun(f"the ingested stores have no events, so {folder} has none that could become tables")

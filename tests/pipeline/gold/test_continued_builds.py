@@ -19,7 +19,7 @@ from regroup.pipeline.gold.folding import FoldTarget, TopicRecords, fold_groups
 from regroup.pipeline.gold.new_events import FoldedSources, sources_of
 from regroup.pipeline.gold.versions import current_version, read_table, tables_folder
 from regroup.pipeline.locations.location import location_of
-from tests.pipeline.histories import crash_history, halves, trim_store, write_store
+from tests.pipeline.histories import GROUP_ID, crash_history, halves, trim_store, write_store
 
 PLAN = """
 question: Do more seeds continue it?
@@ -140,6 +140,25 @@ def test_events_of_an_interrupted_ingest_are_in_the_tables_once_a_later_one_has_
     assert build_tables(spark, out) == ()
     rows = rows_of(spark, out)
     assert rows["violations"].total() == 0
+    build_tables(spark, out, is_full=True)
+    assert rows_of(spark, out) == rows
+
+
+def test_a_store_that_was_trimmed_through_its_last_position_has_the_groups_of_its_snapshots(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (first, second), out = halves(crash_history("range", 1)), tmp_path / "out"
+    write_store(tmp_path / "a.db", first)
+    trim_store(tmp_path / "a.db", before=len(first) + 1)
+    ingest(spark, str(tmp_path / "a.db"), out)
+    assert main(["pipeline", "tables", str(out)]) == 0
+    last = max(each.position for each in first if each.group is not None)
+    assert [(row.group, row.position) for row in read_table(spark, out, "groups").collect()] == [(GROUP_ID, last)]
+    write_store(tmp_path / "a.db", second)
+    ingest(spark, str(tmp_path / "a.db"), out)
+    build_tables(spark, out)
+    assert sources(out).continued == 1
+    rows = rows_of(spark, out)
     build_tables(spark, out, is_full=True)
     assert rows_of(spark, out) == rows
 
