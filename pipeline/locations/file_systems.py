@@ -9,11 +9,14 @@ An address means the same to Hadoop and to Arrow, or it is refused. None is take
 """
 
 import re
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
+import pyarrow as pa
 from pyarrow import fs
 
 from regroup.pipeline.locations import hdfs
@@ -36,6 +39,10 @@ AUTHORITIES: Final[Mapping[str, str]] = {
 }
 """By scheme, the pattern of what is between `://` and the next slash: a bucket, a host, or a container and a host."""
 REMOTE_SCHEMES: Final = ("s3a", "s3", "hdfs", "viewfs", "gs", "abfs", "abfss")
+
+COPY_BYTES: Final = 4 * 1024 * 1024
+FILE_SYSTEM_ERRORS: Final = (OSError, pa.ArrowException, RuntimeError)
+"""What Arrow's file systems raise; hdfs-native raises RuntimeError."""
 
 SCHEME_PATTERN: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 # A drive of Windows, or an address whose beginning is no scheme, such as one after a space.
@@ -138,3 +145,16 @@ def s3_file_system(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
         options["scheme"] = "http" if is_plain else "https"
         options["force_virtual_addressing"] = (setting("path.style.access") or "false").lower() != "true"
     return fs.S3FileSystem(**{name: value for name, value in options.items() if value})
+
+
+def write_file(system: Any, path: str, source: IO[bytes]) -> None:
+    """Copy a file to this path of one of Arrow's file systems. If the copy is interrupted, no part of it is left."""
+    with system.open_output_stream(path) as target:
+        try:
+            shutil.copyfileobj(source, target, COPY_BYTES)
+        except BaseException:
+            # To close the stream makes a file of what has arrived. If that fails, an older file is still there.
+            with suppress(*FILE_SYSTEM_ERRORS):
+                target.close()
+                system.delete_file(path)
+            raise

@@ -16,25 +16,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.locations.file_systems import (
+    COPY_BYTES,
+    FILE_SYSTEM_ERRORS,
     HDFS_SCHEMES,
     SETTING_PREFIXES,
     local_path,
     remote_file_system,
     scheme_of,
+    write_file,
 )
 from regroup.pipeline.locations.hdfs import hdfs_package, move_over
 from regroup.storage.errors import StoreFailed
-
-COPY_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,7 @@ class Location:
             is_hdfs = scheme_of(self.address) in HDFS_SCHEMES
             parent, _, name = path.rpartition("/")
             arriving = f"{parent}/{unfinished_name(name)}" if is_hdfs else path
-            with system.open_output_stream(arriving) as target:
-                shutil.copyfileobj(source, target, COPY_BYTES)
+            write_file(system, arriving, source)
             if is_hdfs:
                 move_over(system, arriving, path)
 
@@ -234,7 +233,7 @@ class Location:
             yield
         except FileNotFoundError:
             raise
-        except (OSError, pa.ArrowException, RuntimeError) as error:  # hdfs-native raises RuntimeError
+        except FILE_SYSTEM_ERRORS as error:
             if self.is_local:
                 raise
             reason = " ".join(re.split(r"\\n\\tat ", str(error))[0].split())  # without a trace of Java

@@ -2,9 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from regroup.cli.main import main
@@ -12,6 +14,7 @@ from regroup.pipeline.bronze import ingest
 from regroup.pipeline.locations.file_systems import UnknownScheme, s3_file_system, scheme_of
 from regroup.pipeline.locations.location import Location, location_of
 from regroup.pipeline.output_folder import parquet_writer
+from regroup.storage.errors import StoreFailed
 from tests.pipeline.histories import crash_history, write_store
 
 
@@ -184,6 +187,24 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
         writer.write_table(pa.table({"other": [1]}))
     assert place.read_bytes() == b"first"
     assert [each.name for each in (tmp_path / "below").iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "hdfs"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_of_a_copy_that_is_interrupted_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, error: type[BaseException]
+) -> None:
+    """The other file system is a folder of this machine, whose streams make a file when they are closed, too."""
+
+    def interrupted(source: IO[bytes], target: IO[bytes], length: int) -> None:
+        target.write(source.read(3))
+        raise error
+
+    monkeypatch.setattr(Location, "_system", lambda self: (fs.LocalFileSystem(), str(tmp_path / "part-00000.parquet")))
+    monkeypatch.setattr("shutil.copyfileobj", interrupted)
+    with pytest.raises(StoreFailed if error is OSError else error):
+        Location(f"{scheme}://name/part-00000.parquet").replace(b"content")
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_attempts_at_one_file_do_not_meet(tmp_path: Path) -> None:
