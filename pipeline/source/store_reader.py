@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,8 +53,9 @@ class Sqlite3Connection:
     def __init__(self, path: Path, uri: str, pragmas: Sequence[str]) -> None:
         self._path = path
         self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-        for pragma in pragmas:
-            self._connection.execute(pragma)
+        with closed_after_an_error(self):
+            for pragma in pragmas:
+                self._connection.execute(pragma)
 
     def table(self, statement: str, parameters: Sequence[object], schema: pa.Schema) -> pa.Table:
         """The rows of a query. Raises StoreDamaged if a value does not have its column's type."""
@@ -81,12 +82,13 @@ class AdbcConnection:
     def __init__(self, path: Path, uri: str, pragmas: Sequence[str]) -> None:
         # Opened first: it raises errors with SQLite codes.
         self._fallback = Sqlite3Connection(path, uri, pragmas)
-        # Optional packages.
-        self._error: type[Exception] = import_module("adbc_driver_manager").Error
-        self._connection: Any = import_module("adbc_driver_sqlite.dbapi").connect(uri, autocommit=True)
-        with self._connection.cursor() as cursor:
-            for pragma in pragmas:
-                cursor.execute(pragma)
+        with closed_after_an_error(self._fallback):
+            # Optional packages.
+            self._error: type[Exception] = import_module("adbc_driver_manager").Error
+            self._connection: Any = import_module("adbc_driver_sqlite.dbapi").connect(uri, autocommit=True)
+            with closed_after_an_error(self._connection), self._connection.cursor() as cursor:
+                for pragma in pragmas:
+                    cursor.execute(pragma)
 
     def table(self, statement: str, parameters: Sequence[object], schema: pa.Schema) -> pa.Table:
         """The rows of a query; raises what `Sqlite3Connection.table` raises."""
@@ -102,6 +104,15 @@ class AdbcConnection:
     def close(self) -> None:
         self._connection.close()
         self._fallback.close()
+
+
+@contextmanager
+def closed_after_an_error(connection: Any) -> Iterator[None]:
+    """Close a connection if an error is raised inside the block."""
+    with ExitStack() as stack:
+        stack.callback(connection.close)
+        yield
+        stack.pop_all()
 
 
 ArrowConnection: TypeAlias = Sqlite3Connection | AdbcConnection

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from regroup.pipeline.source.data_source import (
     StoreStreamReader,
     read_split,
 )
-from regroup.pipeline.source.store_reader import StoreReader
+from regroup.pipeline.source.store_reader import AdbcConnection, ArrowConnection, Sqlite3Connection, StoreReader
 from regroup.pipeline.source.stores import (
     SkippedStore,
     StoreOnOtherHost,
@@ -26,6 +27,7 @@ from regroup.pipeline.source.stores import (
     inspect_stores,
 )
 from regroup.storage.errors import NotAStore, PositionTrimmed, StoreDamaged, UnsupportedStoreVersion
+from regroup.storage.sqlite.files import read_only_uri
 from regroup.storage.sqlite.inline import open_inline_store
 from tests.pipeline.histories import crash_history, overwrite_pages, trim_store, write_store
 
@@ -43,6 +45,27 @@ def test_adbc_and_sqlite3_read_the_same(store: Path) -> None:
             tables.append([row for batch in reader.events(0, last) for row in batch.to_pylist()])
     assert tables[0] == tables[1]
     assert [row["position"] for row in tables[0]] == list(range(1, last + 1))
+
+
+@pytest.mark.parametrize("kind", [Sqlite3Connection, AdbcConnection])
+def test_a_connection_that_cannot_be_set_up_is_closed(
+    store: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ArrowConnection]
+) -> None:
+    opened, connect = [], sqlite3.connect
+
+    def noted(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    uri, pragmas = read_only_uri(store)[0], ["PRAGMA no such pragma"]
+    if kind is AdbcConnection:
+        pragmas = []
+        monkeypatch.setattr("adbc_driver_sqlite.dbapi.connect", None)
+    with pytest.raises((sqlite3.OperationalError, TypeError)):
+        kind(store, uri, pragmas)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        opened[-1].execute("SELECT 1")
 
 
 def test_reading_a_closed_store_leaves_no_files(store: Path) -> None:
