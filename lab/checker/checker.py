@@ -40,6 +40,7 @@ from regroup.lab.checker.store import store_invariants
 from regroup.lab.checker.store.comparison import GroupComparison
 from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.checker.violations import ViolationLog
+from regroup.server.cluster.events import TopicCreated, decode_cluster_event
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
@@ -227,6 +228,10 @@ class Checker:
             for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
                 self._violations.report(sentence, detail, position)
             self._violations.report_all(self.outputs.on_stored(record))
+            if record.type == "topic-created":
+                created = decode_cluster_event(record)
+                assert isinstance(created, TopicCreated)
+                self.members.on_topic_created(created.name)
             if record.group is None or decoded is None:
                 continue
             self.state.consumer_groups.on_stored(record, decoded)

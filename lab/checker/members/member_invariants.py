@@ -212,6 +212,8 @@ class MemberChecker:
         self._owners: dict[tuple[str, TopicPartition], dict[str, None]] = {}
         self._unowned_since_ms: dict[tuple[str, TopicPartition], int] = {}
         self._unowned_ms = 0
+        self._deleted_topics: set[str] = set()
+        """Topics that do not exist at present. Members give up their partitions later."""
         self.unowned_partitions: dict[int, int] = {}
         """By the time of each change of owners, in ms since the run began, how many partitions have lost theirs."""
 
@@ -318,17 +320,23 @@ class MemberChecker:
             owners = self._owners.get(key, {})
             if name in owners:
                 del owners[name]
-                if not owners:
+                if not owners and partition.topic not in self._deleted_topics:
                     self._unowned_since_ms[key] = at_ms
                 self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
 
     def on_topic_deleted(self, topic: str, at_ms: int) -> None:
         """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
         0."""
+        self._deleted_topics.add(topic)
         for key in [key for key in self._unowned_since_ms if key[1].topic == topic]:
             self._unowned_ms += at_ms - self._unowned_since_ms.pop(key)
+            self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
         for ledger in self.ledgers.values():
             ledger.remove_topic(topic)
+
+    def on_topic_created(self, topic: str) -> None:
+        """Note that a topic was created, perhaps with the name of a deleted one: its partitions need owners."""
+        self._deleted_topics.discard(topic)
 
     def unowned_s(self, at_ms: int) -> float:
         """For how many seconds until `at_ms` partitions were without an owner, summed over all that have had one."""

@@ -338,6 +338,10 @@ class ObservedMembers:
         self._positions.on_topic_deleted(topic)
         self.subscriptions.on_topic_deleted(topic)
 
+    def on_topic_created(self, topic: str) -> None:
+        """Note that a topic was created: its partitions need owners."""
+        self._owners.on_topic_created(topic)
+
     # Until now
 
     @property

@@ -138,6 +138,20 @@ def test_partition_seconds_without_an_owner_begin_when_the_first_owner_stops() -
 
     members.checker.on_topic_deleted("orders", 9_000)
     assert members.checker.unowned_s(20_000) == 3 + 3
+    assert members.checker.unowned_partitions == {1_000: 0, 2_000: 1, 5_000: 0, 6_000: 1, 9_000: 0}
+
+
+def test_partitions_of_a_deleted_topic_that_members_give_up_later_need_no_owner() -> None:
+    members = TwoMembers()
+    members.change("anna", PartitionsAssigned((ORDERS_0, ORDERS_1)), 1_000)
+    members.checker.on_topic_deleted("orders", 2_000)
+    members.change("anna", PartitionsLost((ORDERS_0,)), 3_000)
+    assert members.checker.unowned_s(9_000) == 0
+
+    members.checker.on_topic_created("orders")
+    members.change("anna", PartitionsLost((ORDERS_1,)), 10_000)
+    assert members.checker.unowned_s(12_000) == 2
+    assert members.checker.unowned_partitions == {1_000: 0, 3_000: 0, 10_000: 1}
 
 
 def process(ledger: GroupLedger, *offsets: int, start: int = 0) -> None:
