@@ -133,8 +133,9 @@ class ObservedMembers:
         )
 
     def _on_skip(self, name: str, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:
+        reads_committed = self._sent.reads_committed(name)
         self._report_each(
-            self._outputs.on_skip(group_id, partition, first, stop),
+            self._outputs.on_skip(group_id, partition, first, stop, reads_committed=reads_committed),
             self._sent.on_skip(name, partition, first, stop),
         )
 
@@ -143,8 +144,9 @@ class ObservedMembers:
             self._violations.report(*violation)
 
     def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        reads_committed = self._sent.reads_committed(name)
         self._report_each(
-            self._outputs.on_record(group_id, partition, offset),
+            self._outputs.on_record(group_id, partition, offset, reads_committed=reads_committed),
             self._positions.on_record(name, partition, offset),
             self._sent.on_record(name, partition, offset),
         )

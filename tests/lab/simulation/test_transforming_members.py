@@ -48,6 +48,12 @@ def test_a_reader_processes_each_output_once_beside_the_records_themselves() -> 
     assert read_committed.processed_twice == 0
 
 
+def test_a_member_that_reads_uncommitted_records_may_process_those_of_aborted_transactions() -> None:
+    text = RUN.format(step="ben leaves\n  - at 35s: rolf joins", rate="1", anna="", level="read_committed")
+    played = play(read_plan(text.replace("steps:", "  rolf: {topics: [totals], group: others}\nsteps:")))
+    assert [str(each) for each in played.verdict.violations] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "step",

@@ -104,23 +104,28 @@ class OutputLedger:
         """
         self._sent.clear()
 
-    def on_record(self, group_id: str, partition: TopicPartition, offset: int) -> MemberViolation | None:
-        """Check a record that the application of a read-committed member has got."""
+    def on_record(
+        self, group_id: str, partition: TopicPartition, offset: int, *, reads_committed: bool = True
+    ) -> MemberViolation | None:
+        """Check a record that the application of a member has got. One that reads uncommitted records may get any."""
         self._seen.add((group_id, partition, offset))
         label = self._sent.get((partition, offset))
-        if label is None or self._is_committed.get(label):
+        if not reads_committed or label is None or self._is_committed.get(label):
             return None
         state = "was aborted" if label in self._is_committed else "is open"
         return MemberViolation(READS_COMMITTED, f"{_name((partition, offset))} is of {label}, which {state}")
 
-    def on_skip(self, group_id: str, partition: TopicPartition, first: int, stop: int) -> MemberViolation | None:
+    def on_skip(
+        self, group_id: str, partition: TopicPartition, first: int, stop: int, *, reads_committed: bool = True
+    ) -> MemberViolation | None:
         """Check the offsets first <= offset < stop, where a member finds no records, or leaves out what there is.
 
-        Records there that the group has processed before are lost with a crash of the brokers, and need no output.
+        Records there that the group has processed before are lost with a crash of the brokers, and need no output. A
+        member that reads uncommitted records leaves nothing out.
         """
-        processed = self._processed.get(group_id, set())
-        processed -= {each for each in processed if each[0] == partition and first <= each[1] < stop}
-        for offset in range(first, stop):
+        if processed := self._processed.get(group_id):
+            processed.difference_update((partition, offset) for offset in range(first, stop))
+        for offset in range(first, stop) if reads_committed else ():
             label = self._sent.get((partition, offset))
             is_seen = (group_id, partition, offset) in self._seen
             if label is not None and self._is_committed.get(label) and not is_seen:

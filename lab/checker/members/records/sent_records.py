@@ -39,6 +39,10 @@ class SentRecords:
         if reads_committed:
             self._read_committed.add(name)
 
+    def reads_committed(self, name: str) -> bool:
+        """Whether a member reads committed records alone."""
+        return name in self._read_committed
+
     def on_new_life(self, name: str) -> None:
         """Forget what a member was sent: its process has ended."""
         self._sent.pop(name, None)

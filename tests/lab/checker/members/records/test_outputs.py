@@ -44,6 +44,12 @@ def test_a_record_of_a_transaction_that_is_not_committed_is_found(committed: boo
     assert found == (READS_COMMITTED, f"totals-0@1 is of transaction 1, which {state}")
 
 
+def test_a_member_that_reads_uncommitted_records_may_process_and_leave_out_any() -> None:
+    assert ledger().on_record("readers", TOTALS, 1, reads_committed=False) is None
+    assert ledger(committed=False).on_record("readers", TOTALS, 1, reads_committed=False) is None
+    assert ledger(committed=True).on_skip("readers", TOTALS, 0, 5, reads_committed=False) is None
+
+
 def test_records_of_committed_transactions_and_of_none_are_in_order() -> None:
     outputs = ledger(committed=True)
     assert outputs.on_record("readers", TOTALS, 1) is None
