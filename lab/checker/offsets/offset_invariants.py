@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import CommittedOffset, Group, GroupState
+from regroup.coordinator.group import CommittedOffset, Group
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.lab.checker.offsets.expiry import retention_began_ms
+from regroup.lab.checker.offsets.expiry import is_topic_held, retention_began_ms
 
 CHANGING_COMMANDS: Final = (
     *(c.OffsetCommit, c.EndTransaction, c.OffsetDelete, c.ExpireOffsets, c.DeleteTopicOffsets, c.DeleteGroup),
@@ -95,15 +95,15 @@ def offsets_expire_after_their_retention(state: CheckerState, exchange: Observed
     before, at_ms = exchange.before, exchange.command.at_ms
     retention_ms = state.settings.offsets_retention_minutes * 60_000
     for (topic, index), (former, _) in changed_offsets(before, exchange.after).items():
-        if former is None or former.expires_at_ms is not None:
+        if former is None:
             continue
-        if (kept_ms := at_ms - retention_began_ms(before, former)) < retention_ms:
+        kept_ms = at_ms - retention_began_ms(before, former)
+        if former.expires_at_ms is not None and at_ms < former.expires_at_ms:
+            return f"{topic}-{index} was to be kept for {former.expires_at_ms - at_ms} ms more"
+        if former.expires_at_ms is None and kept_ms < retention_ms:
             return f"the retention of {topic}-{index} began {kept_ms} ms ago"
-        topics = before.subscribed_topics
-        if before.state is GroupState.STABLE and topics is not None and topic in topics:
-            return f"members subscribe to {topic}"
-        if before.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
-            return f"{topic}-{index} in {before.state}"
+        if is_topic_held(before, topic):
+            return f"members subscribe to {topic}, or might, or the group rebalances"
     return None
 
 

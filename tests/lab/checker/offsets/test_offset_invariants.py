@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
 from regroup.coordinator.group import (
     CommittedOffset,
     Group,
@@ -213,19 +214,41 @@ def test_the_retention_of_an_emptied_group_counts_from_when_it_became_empty() ->
     assert expired(late) is None, "as in Kafka, a commit to an Empty group does not begin it again"
 
 
+HELD = "members subscribe to orders, or might, or the group rebalances"
+
+
 def test_an_offset_of_a_subscribed_topic_that_expires_is_found() -> None:
-    assert expired(replace(STABLE, subscribed_topics=("orders",))) == "members subscribe to orders"
+    assert expired(replace(STABLE, subscribed_topics=("orders",))) == HELD
     assert expired(STABLE) is None
+
+
+def test_an_offset_of_a_stable_group_that_expires_is_found_if_its_subscriptions_are_not_known() -> None:
+    assert expired(replace(STABLE, subscribed_topics=None)) == HELD
+    assert expired(replace(STABLE, protocol_type="connect")) == HELD
+
+
+def test_an_offset_that_expires_while_a_member_of_the_consumer_protocol_subscribes_is_found() -> None:
+    def found(topic: str) -> str | None:
+        member = ConsumerMember(member_id="anna", profile=ConsumerProfile(subscribed_topics=(topic,)))
+        consumer = ConsumerGroup(members={"anna": member})
+        return expired(group(CommittedOffset(7, committed_at_ms=0), consumer=consumer))
+
+    assert found("orders") == HELD
+    assert found("clicks") is None
 
 
 @pytest.mark.parametrize("state", [GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE])
 def test_an_offset_that_expires_in_a_rebalance_is_found(state: GroupState) -> None:
-    assert expired(replace(EMPTIED, state=state)) == f"orders-0 in {state}"
+    assert expired(replace(EMPTIED, state=state)) == HELD
 
 
-def test_an_offset_whose_commit_has_named_a_time_and_one_that_stays_are_not_checked() -> None:
+def test_an_offset_expires_at_the_time_that_its_commit_has_named_and_not_earlier() -> None:
     named = group(CommittedOffset(7, committed_at_ms=0, expires_at_ms=5), protocol_type="consumer")
     assert expired(named, at_ms=5) is None
+    assert expired(named, at_ms=4) == "orders-0 was to be kept for 1 ms more"
+
+
+def test_an_offset_that_stays_is_in_order() -> None:
     assert expired(EMPTIED, at_ms=1, after=EMPTIED) is None
 
 
