@@ -136,6 +136,8 @@ class Checker:
             self._violations.report_exchange(CHECKS_KEEP_THEIR_INTERVAL, detail, exchange)
         for sentence, detail in self.state.expiry.on_command(exchange, now_ms):
             self._violations.report_exchange(sentence, detail, exchange)
+        for detail in self._late_records.on_command(exchange, now_ms):
+            self._violations.report_exchange(RECORDS_TIME_OUT, detail, exchange)
         if isinstance(exchange.command, ResolveRegexes):
             self._violations.check(an_epoch_follows_what_patterns_match, exchange)
             self._searches.on_search(exchange)
@@ -266,6 +268,8 @@ class Checker:
                 self._violations.report(invariant_sentence(invariants.no_deadline_is_missed), detail)
             for detail in self.state.expiry.overdue(group, self._now_ms()):
                 self._violations.report(CHECKS_KEEP_THEIR_INTERVAL, detail)
+            for detail in self._late_records.overdue(group, self._now_ms()):
+                self._violations.report(RECORDS_TIME_OUT, f"group {group.group_id}: {detail}")
         for group_id in self.state.consumer_groups.group_ids:
             self._violations.report_all(self.state.consumer_groups.proceed(group_id))
             self._groups.compare_consumer_fold(group_id)
