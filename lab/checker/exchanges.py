@@ -61,7 +61,7 @@ class ObservedExchange:
     response: Structure | None = None
     """The first response; None until it leaves."""
     error_code: int = 0
-    """The first error code in that response."""
+    """The error code with which that response refuses the request; 0 if at least a part of it was accepted."""
     response_count: int = 0
     durable_position: int = 0
     """Position of the last durable record of the store when the first response left."""
@@ -94,9 +94,9 @@ class ObservedExchange:
         return self.outcome in (ExchangeOutcome.OPEN, ExchangeOutcome.HELD)
 
     def record_response(self, response: Structure, durable_position: int) -> None:
-        """Keep the first response to the command as it leaves, its first error code, and which position of the store is
+        """Keep the first response to the command as it leaves, its error code, and which position of the store is
         durable."""
-        self.response, self.error_code = response, first_error_code(response)
+        self.response, self.error_code = response, refusal_code(response)
         if self.after_log is not None and self.error_code == ErrorCode.NONE:
             self.require(*self.after_log)
         self.durable_position = durable_position
@@ -127,8 +127,24 @@ class ObservedExchange:
 
 
 def first_error_code(response: Any) -> int:
-    """The error code of a response; of a commit's response, the code of its first partition."""
+    """The first error code in a response, that of the whole or of a part; 0 if there is none.
+
+    A client that gets the error of one partition takes it for that of its commit.
+    """
+    return next(filter(None, _codes_in(response)), 0)
+
+
+def refusal_code(response: Any) -> int:
+    """The error code with which a coordinator refuses a request; 0 if it has accepted one of the offsets of a
+    commit."""
     code: int | None = getattr(response, "error_code", None)
     if code is not None:
         return code
-    return next((row.error_code for topic in response.topics for row in topic.partitions), 0)
+    codes = _codes_in(response)
+    return 0 if 0 in codes else next(iter(codes), 0)
+
+
+def _codes_in(response: Any) -> list[int]:
+    rows = [*getattr(response, "coordinators", ()), *getattr(response, "groups", ())]
+    rows += [row for topic in getattr(response, "topics", ()) for row in getattr(topic, "partitions", ())]
+    return [each.error_code for each in (response, *rows) if hasattr(each, "error_code")]

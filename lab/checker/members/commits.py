@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
 from regroup.members.faults import MemberFaultKind
@@ -20,7 +21,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import JoinGroupRequest, LeaveGroupRequest
-from regroup.protocol.messages.offsets import OffsetCommitRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
 
 NOT_REPEATED: Final = (
     "A member whose commit is refused because of its membership sends no further commit with that member id and "
@@ -122,8 +123,7 @@ class Commits:
             return
         if not process.is_classic or name in self._paused:
             return
-        codes = (row.error_code for topic in response.topics for row in topic.partitions if row.error_code)
-        if next(codes, ErrorCode.NONE) in OF_THE_MEMBERSHIP:
+        if first_error_code(response) in OF_THE_MEMBERSHIP:
             process.refused.add((message.member_id, message.generation_id_or_member_epoch))
 
     def on_completed(self, name: str, change: CommitCompleted) -> None:
@@ -168,3 +168,15 @@ def offsets_of(message: OffsetCommitRequest) -> CommitOffsets:
         for topic in message.topics
         for each in topic.partitions
     )
+
+
+def accepted_offsets(message: OffsetCommitRequest, response: OffsetCommitResponse | None) -> dict[TopicPartition, int]:
+    """The offsets of a commit that its response accepts; none if the request has failed."""
+    rows = [(topic.name, each) for topic in response.topics for each in topic.partitions] if response else []
+    accepted = {(topic, each.partition_index) for topic, each in rows if not each.error_code}
+    return {
+        TopicPartition(topic.name, each.partition_index): each.committed_offset
+        for topic in message.topics
+        for each in topic.partitions
+        if (topic.name, each.partition_index) in accepted
+    }

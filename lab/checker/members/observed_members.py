@@ -13,8 +13,8 @@ from typing import Any
 
 from regroup.coordinator.commands import OffsetCommit
 from regroup.lab.checker.coordinator_state import CheckerState
-from regroup.lab.checker.exchanges import ObservedExchange, first_error_code
-from regroup.lab.checker.members.commits import Commits
+from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.lab.checker.members.commits import Commits, accepted_offsets
 from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
 from regroup.lab.checker.members.membership.assignments import Assignments
 from regroup.lab.checker.members.membership.departures import Departures
@@ -203,9 +203,7 @@ class ObservedMembers:
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
         self._fetched.on_response(name, response)
-        if isinstance(message, OffsetCommitRequest) and response is not None and not first_error_code(response):
-            rows = [(topic.name, each) for topic in message.topics for each in topic.partitions]
-            offsets = {TopicPartition(topic, each.partition_index): each.committed_offset for topic, each in rows}
+        if isinstance(message, OffsetCommitRequest) and (offsets := accepted_offsets(message, response)):
             self._positions.on_commit_response(name, offsets, self._state.now_ms())
 
     def on_request_outside_poll(

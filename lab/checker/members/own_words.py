@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
+from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind
 from regroup.members.faults import MemberFaultKind
@@ -187,7 +188,8 @@ class OwnWords:
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note the error in a response; None for a request that has failed."""
-        if code := _code_of(response):
+        code = 0 if response is None else first_error_code(response)
+        if code:
             self._codes[name].add(code)
         if code and type(message) in _APIS:
             self._errors[name].add((ErrorCode.name_of(code), _APIS[type(message)]))
@@ -207,13 +209,3 @@ def _errors_in(reason: str) -> set[tuple[str, str]]:
         return {(ErrorCode.REBALANCE_IN_PROGRESS.name, "OFFSET_COMMIT")}
     found = _REASON.search(reason)
     return {(found[1], found[2])} if found else set()
-
-
-def _code_of(response: Any) -> int:
-    """The first error code in a response; 0 if there is none, or no response."""
-    if response is None:
-        return 0
-    code: int = getattr(response, "error_code", 0)
-    rows = [*getattr(response, "coordinators", ()), *getattr(response, "groups", ())]
-    rows += [row for topic in getattr(response, "topics", ()) for row in getattr(topic, "partitions", ())]
-    return code or next((each.error_code for each in rows if each.error_code), 0)

@@ -118,14 +118,9 @@ class Retries:
         elif name in self._paused or (isinstance(message, SyncGroupRequest) and name in self._slow_to_sync):
             return
         elif isinstance(message, OF_THE_COORDINATOR) and found == search.found:
-            code = ErrorCode.NONE if response is None else _first_code(response)
+            code = ErrorCode.NONE if response is None else first_error_code(response)
             search.is_lost |= response is None or code in NOT_COORDINATOR
             if search.is_lost:
                 search.failed_ms.pop(FindCoordinatorRequest, None)
             elif isinstance(message, ConsumerGroupHeartbeatRequest) and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 search.failed_ms[FindCoordinatorRequest] = self._now_ms()
-
-
-def _first_code(response: Any) -> int:
-    groups = getattr(response, "groups", None)
-    return int(groups[0].error_code) if groups else first_error_code(response)

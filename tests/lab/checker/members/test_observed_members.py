@@ -7,14 +7,28 @@ from regroup.coordinator.group import Group
 from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL
 from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.records.outputs import OutputLedger
-from regroup.lab.checker.members.records.positions import COMMITS_DO_NOT_GO_BACK
+from regroup.lab.checker.members.records.positions import COMMITS_BEFORE_REVOCATION, COMMITS_DO_NOT_GO_BACK
 from regroup.lab.checker.violations import ViolationLog
-from regroup.members.consumer.effects import ConsumerError, ConsumerErrorKind, JoinedGroup, PartitionsAssigned
+from regroup.members.consumer.effects import (
+    ConsumerError,
+    ConsumerErrorKind,
+    JoinedGroup,
+    PartitionsAssigned,
+    PartitionsRevoked,
+)
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.notes import FaultBegan
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from tests.lab.checker.made_exchanges import checker_state, made_exchange
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -72,3 +86,35 @@ def test_a_member_that_has_failed_owns_nothing() -> None:
     members.on_change("anna", error, 1)
     members.on_change("ben", PartitionsAssigned((ORDERS_0,)), 2)
     assert violations.found == []
+
+
+@pytest.mark.parametrize(
+    ("codes", "found"),
+    [
+        ((0, 0), ["orders-0", "orders-1"]),
+        ((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0), ["orders-1"]),
+        ((0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ["orders-0"]),
+        ((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,) * 2, []),
+    ],
+)
+def test_only_the_accepted_partitions_of_a_commit_count_as_committed(codes: tuple[int, int], found: list[str]) -> None:
+    """Before it gives partitions up, a member has committed all that it has processed."""
+    violated = []
+    for index in (0, 1):
+        state = checker_state()
+        violations = ViolationLog(state)
+        members = ObservedMembers(state, OutputLedger(), violations)
+        members.add_member("anna", "payments")
+        partition = TopicPartition("orders", index)
+        members.ledger("payments", "anna").record_processed(partition, 9, 0, 0)
+        sent = [OffsetCommitRequestPartition(partition_index=each, committed_offset=5) for each in (0, 1)]
+        commit = OffsetCommitRequest(
+            group_id="payments", topics=[OffsetCommitRequestTopic(name="orders", partitions=sent)]
+        )
+        rows = [OffsetCommitResponsePartition(partition_index=each, error_code=codes[each]) for each in (0, 1)]
+        response = OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=rows)])
+        members.on_response("anna", commit, response)
+        members.on_change("anna", PartitionsRevoked((partition,)), 0)
+        if COMMITS_BEFORE_REVOCATION in [each.sentence for each in violations.found]:
+            violated.append(str(partition))
+    assert violated == found
