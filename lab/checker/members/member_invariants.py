@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from regroup.coordinator.group import OffsetsByPartition
-from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS, ProcessedRecords
+from regroup.lab.checker.members.records.processed_records import (
+    COUNTED_AS_IT_WAS,
+    ProcessedRecords,
+    first_difference,
+    merged,
+)
 from regroup.members.consumer.effects import (
     ConsumerChange,
     ConsumerClosed,
@@ -155,11 +160,11 @@ class GroupLedger(RecordLedger):
         for topic, partitions in committed_offsets.items():
             for number, committed in partitions.items():
                 partition = TopicPartition(topic, number)
-                skipped = {each for gap in self.skipped_below(partition, committed.offset) for each in range(*gap)}
+                skipped = merged(self.skipped_below(partition, committed.offset))
                 missing = self._own.missing(partition, self._ignored_below.get(partition, 0), committed.offset)
-                if different := sorted(skipped.symmetric_difference(missing)):
-                    count = "as skipped" if different[0] in skipped else "not as skipped"
-                    yield f"the ledger counts {partition}@{different[0]} {count}"
+                if (different := first_difference(skipped, missing)) is not None:
+                    is_skipped = any(first <= different < stop for first, stop in skipped)
+                    yield f"the ledger counts {partition}@{different} {'' if is_skipped else 'not '}as skipped"
 
 
 class MemberLedger(RecordLedger):

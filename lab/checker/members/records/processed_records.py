@@ -4,10 +4,11 @@ processed = ProcessedRecords()
 processed.start(partition, 5)                  # a member starts to read there
 processed.add(partition, 5, is_first=True)     # one has processed a record; what the ledger says of it
 processed.skip(partition, 6, 8)                # there are no records with 6 <= offset < 8
-processed.missing(partition, 0, 10)            # [8, 9]: below the committed offset 10, and not processed
+processed.missing(partition, 0, 10)            # [(8, 10)]: below the committed offset 10, and not processed
 """
 
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Final, TypeAlias
 
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -15,6 +16,10 @@ COUNTED_AS_IT_WAS: Final = (
     "The ledger of a group counts a record as processed again only if it was processed before, and as skipped only if "
     "it is below a committed offset and was not processed."
 )
+
+OffsetRange: TypeAlias = tuple[int, int]
+"""The first offset, and the one after the last. A committed offset may be any number, so that these are not listed one
+by one."""
 
 
 class ProcessedRecords:
@@ -24,8 +29,8 @@ class ProcessedRecords:
         self._starts: dict[TopicPartition, int] = {}
         """The lowest offset of each partition that counts: where the first member has started, or a processed one."""
         self._processed: dict[TopicPartition, set[int]] = {}
-        self._without_records: dict[TopicPartition, list[tuple[int, int]]] = {}
-        """Ranges in which the log has no records: the first offset, and the one after the last."""
+        self._without_records: dict[TopicPartition, list[OffsetRange]] = {}
+        """Ranges in which the log has no records."""
         self.miscounted: list[str] = []
         """What the ledger has counted as something else than it was."""
 
@@ -54,11 +59,14 @@ class ProcessedRecords:
     def _is_without_record(self, partition: TopicPartition, offset: int) -> bool:
         return any(first <= offset < stop for first, stop in self._without_records.get(partition, ()))
 
-    def missing(self, partition: TopicPartition, first: int, committed: int) -> list[int]:
+    def missing(self, partition: TopicPartition, first: int, committed: int) -> list[OffsetRange]:
         """The offsets from `first` on below the committed one whose records were not processed."""
-        processed = self._processed.get(partition, set())
-        due = range(max(first, self._starts.get(partition, committed)), committed)
-        return [each for each in due if each not in processed and not self._is_without_record(partition, each)]
+        processed = [(each, each + 1) for each in self._processed.get(partition, ())]
+        begin, found = max(first, self._starts.get(partition, committed)), []
+        for start, stop in sorted(processed + self._without_records.get(partition, [])):
+            found.append((begin, min(start, committed)))
+            begin = max(begin, stop)
+        return merged([*found, (begin, committed)])
 
     def remove_topic(self, topic: str) -> None:
         """Forget a deleted topic: if one of the same name is created, its offsets begin at 0."""
@@ -66,3 +74,25 @@ class ProcessedRecords:
             self._processed.pop(partition, None)
             self._without_records.pop(partition, None)
             del self._starts[partition]
+
+
+def merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """The same offsets in as few ranges as possible, in their order."""
+    found: list[OffsetRange] = []
+    for first, stop in sorted(each for each in ranges if each[0] < each[1]):
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(stop, found[-1][1])
+        else:
+            found.append((first, stop))
+    return found
+
+
+def first_difference(ranges: Collection[OffsetRange], others: Collection[OffsetRange]) -> int | None:
+    """The lowest offset that only one of these has, each of them merged; None if both have the same."""
+    different = set(ranges) ^ set(others)
+    bounds = sorted(each for found in different for each in found)
+    return next((each for each in bounds if _has(ranges, each) is not _has(others, each)), None)
+
+
+def _has(ranges: Collection[OffsetRange], offset: int) -> bool:
+    return any(first <= offset < stop for first, stop in ranges)
