@@ -161,6 +161,7 @@ class Acknowledgements:
             self.removed_by[member_id] = exchange.exchange_number
         for member_id in [each for each in self.removed_members if each in after]:
             del self.removed_members[member_id]
+            self.removed_by.pop(member_id, None)
 
     def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:
         """Note offsets of a group that a command other than OffsetCommit has changed.

@@ -227,7 +227,9 @@ class Checker:
         for position, (record, decoded) in enumerate(
             zip(records, shadow.events, strict=True), last_position - len(records) + 1
         ):
-            for sentence, detail in self._prepared.on_stored(record, self.state.classic_groups, self._now_ms()):
+            for sentence, detail in self._prepared.on_stored(
+                record, decoded, self.state.classic_groups, self._now_ms()
+            ):
                 self._violations.report(sentence, detail, position)
             self._violations.report_all(self.outputs.on_stored(record))
             if record.type == "topic-created":

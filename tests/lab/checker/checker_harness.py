@@ -15,6 +15,7 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import KafkaLog
+from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker.checker import Checker
@@ -26,6 +27,7 @@ from regroup.protocol.consumer.subscription import (
     encode_assignment,
     encode_subscription,
 )
+from regroup.server.cluster.events import ProducerInitialized, TransactionPrepared, encode_cluster_event
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord
 from tests.coordinator.coordinator_harness import GatedStore
@@ -132,6 +134,20 @@ class CheckerHarness:
     def commit_as(self, name: str, offset: int, generation: int | None = None) -> list[Any]:
         generation_id = self.group.generation_id if generation is None else generation
         return self.commit(offset, member_id=name, generation_id=generation_id)
+
+    def end_transaction(self, producer_id: int) -> None:
+        """Store that the transaction of a producer is to be committed, as its coordinator does, and end it."""
+        events = (
+            ProducerInitialized(transactional_id="t", producer_id=producer_id, epoch=0, timeout_ms=1_000),
+            TransactionPrepared(transactional_id="t", committed=True, epoch=0),
+        )
+        for number, event in enumerate(events, 1):
+            cause = Cause(internal="test")
+            record = encode_cluster_event(
+                event, event_number=number, coordinator_epoch=1, at_ms=self.now(), cause=cause
+            )
+            self.journal.append([record])
+        self.submit(c.EndTransaction(group_id=GROUP, producer_id=producer_id, at_ms=self.now(), committed=True))
 
     # Initial states
 

@@ -102,7 +102,7 @@ async def test_a_transactional_commit_without_a_member_is_no_violation() -> None
     offsets = (c.RequestedOffset("orders", 0, 5),)
     fields: dict[str, Any] = {"group_id": "payments", "producer_id": 1}
     harness.submit(c.TxnOffsetCommit(**fields, at_ms=harness.now(), offsets=offsets))
-    harness.submit(c.EndTransaction(**fields, at_ms=harness.now(), committed=True))
+    harness.end_transaction(producer_id=1)
     await run_ready()
 
     assert harness.group.committed_offsets["orders"][0].offset == 5
@@ -117,7 +117,7 @@ async def test_offsets_of_a_transaction_survive_a_crash_like_any_others() -> Non
     offsets = (c.RequestedOffset("orders", 0, 5),)
     fields: dict[str, Any] = {"group_id": "payments", "producer_id": 1}
     harness.submit(c.TxnOffsetCommit(**fields, at_ms=harness.now(), offsets=offsets))
-    harness.submit(c.EndTransaction(**fields, at_ms=harness.now(), committed=True))
+    harness.end_transaction(producer_id=1)
     await run_ready()
     harness.coordinator.stop()
     await harness.start()

@@ -34,17 +34,17 @@ class Stored:
 
     def cluster(self, event: ClusterEvent, now_ms: int = 0) -> list[str]:
         record = encode_cluster_event(event, event_number=1, coordinator_epoch=1, at_ms=0, cause=Cause(internal="test"))
-        return self._found(list(self.prepared.on_stored(record, self.groups, now_ms)))
+        return self._found(list(self.prepared.on_stored(record, None, self.groups, now_ms)))
 
     def group(self, event: Event) -> list[str]:
         self._position += 1
         record = encode_event("payments", self._position, 1, event, None)
-        found = list(self.prepared.on_stored(record, self.groups, 0))
+        found = list(self.prepared.on_stored(record, event, self.groups, 0))
         self.groups.on_stored(record, event)
         return self._found(found)
 
-    def end(self, *, committed: bool) -> list[str]:
-        return self.group(e.TransactionEnded(at_ms=0, producer_id=7, committed=committed))
+    def end(self, *, committed: bool, producer_id: int = 7) -> list[str]:
+        return self.group(e.TransactionEnded(at_ms=0, producer_id=producer_id, committed=committed))
 
     def unfinished(self, now_ms: int) -> list[str]:
         return self._found(list(self.prepared.unfinished(now_ms)))
@@ -73,6 +73,27 @@ def test_another_end_than_the_stored_outcome_is_found() -> None:
 
 def test_an_end_without_an_outcome_is_found() -> None:
     assert Stored().end(committed=True) == ["the transaction of t is committed in group payments, without an outcome"]
+
+
+def test_an_end_of_an_unknown_producers_transaction_is_found() -> None:
+    found = ["the transaction of producer 8 is aborted in group payments, without an outcome"]
+    stored = Stored()
+    stored.cluster(ABORT)
+    offsets = {"orders": {0: CommittedOffset(5)}}
+    stored.group(e.TransactionalOffsetsWritten(at_ms=0, producer_id=8, member_id="", offsets=offsets))
+    assert stored.end(committed=False, producer_id=8) == found
+
+
+def test_the_next_transaction_of_a_producer_with_a_new_id_is_checked_as_well() -> None:
+    stored = Stored()
+    stored.cluster(TransactionPrepared(transactional_id="t", committed=True, epoch=0, next_producer_id=8))
+    assert stored.end(committed=True) == []
+    stored.cluster(COMPLETED)
+    stored.cluster(ABORT)
+    offsets = {"orders": {0: CommittedOffset(6)}}
+    stored.group(e.TransactionalOffsetsWritten(at_ms=0, producer_id=8, member_id="", offsets=offsets))
+    expected = ["the transaction of t was to be aborted, and is committed in group payments"]
+    assert stored.end(committed=True, producer_id=8) == expected
 
 
 def test_a_complete_transaction_that_is_open_in_a_group_is_found() -> None:
