@@ -35,7 +35,7 @@ class Heartbeats:
         """An error that the next poll() throws; None if there is none."""
         self._is_sent = False
         self._heartbeat_at_ms: int
-        self._session_expires_ms: int
+        self._answered_at_ms: int
         self._poll_expires_ms: int
         # A member sends no heartbeats before its first generation, which starts the three timeouts.
 
@@ -43,12 +43,19 @@ class Heartbeats:
         """Start all three timeouts again, at the beginning of a generation."""
         now_ms = self._in_flight.now_ms
         self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
-        self._session_expires_ms = now_ms + self._settings.session_timeout_ms
+        self._answered_at_ms = now_ms
         self.record_poll()
 
     def record_poll(self) -> None:
         """Start the poll timeout again, because the application is inside poll()."""
         self._poll_expires_ms = self._in_flight.now_ms + self._settings.max_poll_interval_ms
+
+    @property
+    def _session_expires_ms(self) -> int:
+        """The session begins with each answer to a heartbeat, and with each coordinator that is found, which has to
+        have the time to answer one."""
+        begun_ms = max(self._answered_at_ms, self._in_flight.coordinator_found_at_ms)
+        return begun_ms + self._settings.session_timeout_ms
 
     def check_timers(self, is_polling: bool) -> None:
         """Do what is due by the timeouts: send a heartbeat, leave the group after a poll timeout, or look up the
@@ -57,14 +64,13 @@ class Heartbeats:
             return
         if is_polling:
             self.record_poll()
-        now_ms = self._in_flight.now_ms
-        if now_ms >= self._session_expires_ms:
-            self._session_expires_ms = now_ms + self._settings.session_timeout_ms
-            self._in_flight.mark_coordinator_unknown("the session timed out without an answer to a heartbeat")
-        if now_ms >= self._poll_expires_ms:
+        now_ms, in_flight = self._in_flight.now_ms, self._in_flight
+        if in_flight.coordinator is not None and now_ms >= self._session_expires_ms:
+            in_flight.mark_coordinator_unknown("the session timed out without an answer to a heartbeat")
+        if in_flight.coordinator is None:
+            in_flight.find_coordinator()  # before the poll timeout, since LeaveGroup too needs a coordinator
+        elif now_ms >= self._poll_expires_ms:
             self._leave("consumer poll timeout has expired.")
-        elif self._in_flight.coordinator is None:
-            self._in_flight.find_coordinator()
         elif now_ms >= self._heartbeat_at_ms and not self._is_sent:
             self._send()
 
@@ -82,7 +88,7 @@ class Heartbeats:
     def _on_response(self, response: Message | RequestFailed, is_same_generation: bool) -> None:
         code = response.error_code if isinstance(response, HeartbeatResponse) else ErrorCode.NETWORK_EXCEPTION
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self._session_expires_ms = self._in_flight.now_ms + self._settings.session_timeout_ms
+            self._answered_at_ms = self._in_flight.now_ms
             if code == ErrorCode.REBALANCE_IN_PROGRESS and self._membership.state is MemberState.STABLE:
                 self._membership.request_rejoin("group is already rebalancing")
             return
@@ -101,12 +107,11 @@ class Heartbeats:
         """The next time at which `check_timers` has something to do, in milliseconds; None if there is none."""
         if not self._membership.sends_heartbeats:
             return None
+        if self._in_flight.coordinator is None:
+            return self._in_flight.find_coordinator_at_ms
         deadlines = [self._session_expires_ms]
         if not is_polling:
             deadlines.append(self._poll_expires_ms)
-        if self._in_flight.coordinator is None:
-            find_at_ms = self._in_flight.find_coordinator_at_ms
-            deadlines += [] if find_at_ms is None else [find_at_ms]
-        elif not self._is_sent:
+        if not self._is_sent:
             deadlines.append(self._heartbeat_at_ms)
         return min(deadlines)

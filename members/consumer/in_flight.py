@@ -38,6 +38,8 @@ class InFlightRequests:
         self._settings = settings
         self.now_ms = 0
         self.coordinator: NodeAddress | None = None
+        self.coordinator_found_at_ms = 0
+        """The time at which the coordinator was last found, in milliseconds; 0 if it never was."""
         self.outbox: list[OutgoingRequest] = []
         """The requests that the next effects contain, to be sent."""
         self.disconnects_coordinator = False
@@ -115,6 +117,7 @@ class InFlightRequests:
             found = response.coordinators[0]
             if found.error_code == ErrorCode.NONE:
                 self.coordinator = NodeAddress(found.node_id, found.host, found.port)
+                self.coordinator_found_at_ms = self.now_ms
                 self._find_attempts = 0
                 return
             action = action_for(FindCoordinatorResponse, found.error_code)

@@ -48,6 +48,19 @@ def test_a_session_without_a_heartbeat_response_ends_with_find_coordinator() -> 
     assert member.consumer.assigned_partitions == (ORDERS_0,)
 
 
+def test_a_coordinator_that_is_found_again_has_a_whole_session_to_answer() -> None:
+    member = MemberHarness(session_timeout_ms=10_000).reach_stable(ORDERS_0)
+    member.complete_offset_fetch()
+    member.pass_time(3_000)
+    member.complete_heartbeat(ErrorCode.NOT_COORDINATOR)
+    member.pass_time(6_900)
+    member.find_coordinator()
+    member.pass_time(9_999)
+    assert member.open_request_names() == ["Heartbeat"]
+    member.pass_time(1)
+    assert member.open_request_names() == ["FindCoordinator"]
+
+
 def test_a_member_that_exceeds_max_poll_interval_leaves_and_loses_its_partitions(
     member: MemberHarness,
 ) -> None:
@@ -65,6 +78,42 @@ def test_a_member_that_exceeds_max_poll_interval_leaves_and_loses_its_partitions
     member.receive(Poll())
     assert member.changes_of(PartitionsLost) == [PartitionsLost((ORDERS_0,))]
     assert member.complete_join(2).member_id == ""
+
+
+def test_a_member_that_exceeds_max_poll_interval_without_a_coordinator_finds_it_before_it_leaves() -> None:
+    member = MemberHarness(max_poll_interval_ms=20_000).reach_stable(ORDERS_0)
+    member.complete_offset_fetch()
+    member.receive(PollReturned())
+    member.pass_time(18_000)
+    member.complete_heartbeat(ErrorCode.NOT_COORDINATOR)
+    member.pass_time(5_000)
+    assert member.open_request_names() == ["FindCoordinator"]
+    assert member.consumer.state is MemberState.STABLE
+    member.find_coordinator()
+    assert member.open_request_names() == ["LeaveGroup"]
+    assert member.changes_of(LeftGroup) == [LeftGroup("consumer poll timeout has expired.")]
+
+
+def test_a_member_that_is_polled_again_before_it_has_found_its_coordinator_does_not_leave() -> None:
+    member = MemberHarness(max_poll_interval_ms=20_000).reach_stable(ORDERS_0)
+    member.complete_offset_fetch()
+    member.receive(PollReturned())
+    member.pass_time(18_000)
+    member.complete_heartbeat(ErrorCode.NOT_COORDINATOR)
+    member.pass_time(5_000)
+    member.receive(Poll())
+    member.find_coordinator()
+    assert member.open_request_names() == ["Heartbeat"]
+    assert not member.changes_of(LeftGroup)
+
+
+def test_a_session_that_ends_together_with_the_poll_timeout_only_looks_for_the_coordinator() -> None:
+    member = MemberHarness(max_poll_interval_ms=10_000, session_timeout_ms=10_000).reach_stable(ORDERS_0)
+    member.complete_offset_fetch()
+    member.receive(PollReturned())
+    member.pass_time(10_000)
+    assert member.open_request_names() == ["FindCoordinator"]
+    assert not member.changes_of(LeftGroup)
 
 
 def test_a_member_inside_poll_never_exceeds_max_poll_interval(member: MemberHarness) -> None:
