@@ -38,6 +38,11 @@ class ConsumerMetadata:
         self._requested: frozenset[str] = frozenset()
         self._is_requesting = False
         self._refresh_at_ms: int | None = None
+        self._failed_requests = 0
+        """How many requests have failed since the last response."""
+        self._equivalent_responses = 0
+        """How many responses in a row had a topic to request again, and no new partition: Java's
+        `equivalentResponseCount`."""
         self._snapshot: MetadataSnapshot = {}
         self._snapshot_basis: tuple[ClusterMetadata, tuple[str, ...], tuple[str, ...]] | None = None
         """The metadata and topics from which the last snapshot was made. While they are the same, it is reused."""
@@ -48,7 +53,7 @@ class ConsumerMetadata:
         self._pattern = subscription.pattern
         self.is_subscribed = True
         self.is_current = False
-        self._refresh_at_ms = self._in_flight.now_ms
+        self._refresh_now()
 
     def unsubscribe(self) -> None:
         """Remove the subscription: the consumer has no topics any more."""
@@ -82,7 +87,7 @@ class ConsumerMetadata:
         """
         self._group_topics = topics
         if self._pattern is None and not self._requested.issuperset(topics):
-            self._refresh_at_ms = self._in_flight.now_ms
+            self._refresh_now()
             self.is_current = False
         return self.is_current
 
@@ -114,19 +119,36 @@ class ConsumerMetadata:
 
     def _on_response(self, response: Message | RequestFailed) -> None:
         self._is_requesting = False
-        now_ms = self._in_flight.now_ms
         if not isinstance(response, MetadataResponse):
-            self._refresh_at_ms = now_ms + self._settings.retry_backoff_max_ms
+            self._failed_requests += 1
+            self._refresh_after_backoff()
             return
+        self._failed_requests = 0
         self._internal_topics = INTERNAL_TOPICS.union(
             topic.name for topic in response.topics if topic.is_internal and topic.name
         )
         if self._pattern is None and not self._requested.issuperset((*self._names, *self._group_topics)):
-            self._refresh_at_ms = now_ms  # the subscription has changed since the request
+            self._refresh_at_ms = self._in_flight.now_ms  # the subscription has changed since the request
             return
+        former = self.cluster.partitions_per_topic
         self.update(_cluster_metadata(response))
-        if any(topic.error_code not in _FINAL_CODES for topic in response.topics):
-            self._refresh_at_ms = now_ms + self._settings.retry_backoff_max_ms
+        if all(topic.error_code in _FINAL_CODES for topic in response.topics):
+            self._equivalent_responses = 0
+            return
+        is_new = any(count > former.get(topic, 0) for topic, count in self.cluster.partitions_per_topic.items())
+        self._equivalent_responses = 0 if is_new else self._equivalent_responses + 1
+        self._refresh_after_backoff()
+
+    def _refresh_now(self) -> None:
+        """Request the metadata of new topics at once, as Java's `requestUpdateForNewTopics` does."""
+        self._refresh_at_ms = self._in_flight.now_ms
+        self._equivalent_responses = 0
+
+    def _refresh_after_backoff(self) -> None:
+        """Request the metadata again after a backoff, which grows with failed requests and with responses without
+        anything new."""
+        earlier_attempts = max(self._failed_requests, self._equivalent_responses, 1) - 1
+        self._refresh_at_ms = self._in_flight.now_ms + self._settings.backoff_ms(earlier_attempts)
 
     def update(self, cluster: ClusterMetadata) -> None:
         """Replace the known topics, partitions and racks of the cluster by these."""

@@ -184,16 +184,6 @@ def test_a_pattern_waits_for_metadata_and_leaves_internal_topics_out(member: Mem
     assert decode_subscription(sent.protocols[0].metadata).topics == ("clicks", "orders")
 
 
-def test_metadata_is_requested_again_a_second_after_a_request_has_failed(member: MemberHarness) -> None:
-    member.receive(Subscribe(("orders",)))
-    member.receive(Poll())
-    member.fail_request(MetadataRequest)
-    member.pass_time(999)
-    assert "Metadata" not in member.open_request_names()
-    member.pass_time(1)
-    assert "Metadata" in member.open_request_names()
-
-
 def test_metadata_of_a_former_subscription_is_not_taken_for_that_of_the_present_one(member: MemberHarness) -> None:
     member.receive(Subscribe(("orders",)))
     member.receive(Poll())
