@@ -81,6 +81,10 @@ class ConsumerProtocolMachine:
         """The assignment that the member has not reconciled with; None if it has."""
         self._says_everything = self._says_owned = True
         self._names: dict[bytes, str] = {}
+        self._owned_ids: dict[str, bytes] = {}
+        """The ids of the topics of the owned partitions, by name. A topic that is created again gets a new one."""
+        self._assigned_ids: dict[str, bytes] = {}
+        """The ids of the topics of the last assignment, by name."""
         self.interval_ms = DEFAULT_INTERVAL_MS
         self.has_unknown_topics = False
         """Whether an assignment has had topics whose names the member did not know, and has learned no names since."""
@@ -176,9 +180,11 @@ class ConsumerProtocolMachine:
             return HeartbeatResult.UNCHANGED
         assigned = frozenset(self._partitions(response.assignment))
         self._assigned = None if assigned == self._owned else assigned
-        self._says_owned |= (
-            is_join and self._assigned is None
-        )  # the first assignment is acknowledged, also an empty one
+        if self._assigned is None:
+            # The first assignment is acknowledged, also an empty one, and so is one of a topic that was created again.
+            is_created_again = any(self._owned_ids[each.topic] != self._assigned_ids[each.topic] for each in assigned)
+            self._says_owned |= is_join or is_created_again
+            self._owned_ids = self._assigned_ids
         return HeartbeatResult.UNCHANGED if self._assigned is None else HeartbeatResult.ASSIGNED
 
     @property
@@ -210,6 +216,8 @@ class ConsumerProtocolMachine:
         revoked = self._owned & frozenset(partitions)
         self._owned, self._says_owned = self._owned - revoked, True
         self._assigned = None if assigned == self._owned else assigned
+        if self._assigned is None:
+            self._owned_ids = self._assigned_ids
         return PartitionsRevoked(tuple(sorted(revoked)))
 
     def reconcile(self) -> list[ConsumerChange]:
@@ -220,6 +228,7 @@ class ConsumerProtocolMachine:
             return []
         revoked, added = tuple(sorted(owned - assigned)), tuple(sorted(assigned - owned))
         self._owned, self._assigned, self._says_owned = assigned, None, True
+        self._owned_ids = self._assigned_ids
         changes: list[ConsumerChange] = [PartitionsRevoked(revoked)] if revoked else []
         return [*changes, PartitionsAssigned(added)] if added else changes
 
@@ -236,16 +245,18 @@ class ConsumerProtocolMachine:
         self._says_everything = self._says_owned = True
 
     def _owned_by_id(self) -> list[ConsumerGroupTopicPartitions]:
-        ids = {name: topic_id for topic_id, name in self._names.items()}
         by_topic: dict[str, list[int]] = {}
         for each in self.assigned_partitions:
             by_topic.setdefault(each.topic, []).append(each.partition)
+        ids = self._owned_ids
         return [ConsumerGroupTopicPartitions(topic_id=ids[name], partitions=found) for name, found in by_topic.items()]
 
     def _partitions(self, assignment: ConsumerGroupAssignment) -> Iterable[TopicPartition]:
+        self._assigned_ids = {}
         for topic in assignment.topic_partitions:
             name = self._names.get(topic.topic_id)
             if name is None:
                 self.has_unknown_topics = True
             else:
+                self._assigned_ids[name] = topic.topic_id
                 yield from (TopicPartition(name, number) for number in topic.partitions)

@@ -14,14 +14,18 @@ from regroup.protocol.messages.consumer_group import (
 )
 
 ORDERS_ID = bytes(15) + b"\x01"
+NEW_ORDERS_ID = bytes(15) + b"\x02"
+"""The id of the topic after it was deleted and created again."""
 
 
 def orders(*numbers: int) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition("orders", number) for number in numbers)
 
 
-def answer(epoch: int, *numbers: int, is_changed: bool = True) -> ConsumerGroupHeartbeatResponse:
-    share = [ConsumerGroupTopicPartitions(topic_id=ORDERS_ID, partitions=list(numbers))] if numbers else []
+def answer(
+    epoch: int, *numbers: int, is_changed: bool = True, topic_id: bytes = ORDERS_ID
+) -> ConsumerGroupHeartbeatResponse:
+    share = [ConsumerGroupTopicPartitions(topic_id=topic_id, partitions=list(numbers))] if numbers else []
     assignment = ConsumerGroupAssignment(topic_partitions=share) if is_changed else None
     return ConsumerGroupHeartbeatResponse(
         member_id="a", member_epoch=epoch, heartbeat_interval_ms=5_000, assignment=assignment
@@ -71,6 +75,36 @@ def test_a_smaller_assignment_is_given_up_first_and_reported(machine: ConsumerPr
     assert machine.reconcile() == [PartitionsRevoked(orders(0)), PartitionsAssigned(orders(2))]
     assert machine.heartbeat().topic_partitions == [ConsumerGroupTopicPartitions(topic_id=ORDERS_ID, partitions=[1, 2])]
     assert machine.reconcile() == []
+
+
+def test_the_same_partitions_of_a_topic_that_was_created_again_are_reported_by_its_new_id(
+    machine: ConsumerProtocolMachine,
+) -> None:
+    """Java compares assignments by topic id, and partitions that change owner by name."""
+    machine.on_response(answer(2, 0, 1))
+    machine.reconcile()
+    machine.heartbeat()
+    machine.learn_topics({NEW_ORDERS_ID: "orders"})
+    assert machine.on_response(answer(3, 0, 1, topic_id=NEW_ORDERS_ID)) is HeartbeatResult.UNCHANGED
+    assert machine.has_changed
+    reported = [ConsumerGroupTopicPartitions(topic_id=NEW_ORDERS_ID, partitions=[0, 1])]
+    assert machine.heartbeat().topic_partitions == reported
+    machine.on_response(answer(3, 0, 1, topic_id=NEW_ORDERS_ID))
+    assert not machine.has_changed
+
+
+def test_owned_partitions_keep_their_topic_id_until_the_assignment_has_another(
+    machine: ConsumerProtocolMachine,
+) -> None:
+    machine.on_response(answer(2, 0, 1))
+    machine.reconcile()
+    machine.learn_topics({NEW_ORDERS_ID: "orders"})
+    machine.on_response(answer(3, 1, 2, topic_id=NEW_ORDERS_ID))
+    machine.revoke(machine.revocable)
+    assert machine.heartbeat().topic_partitions == [ConsumerGroupTopicPartitions(topic_id=ORDERS_ID, partitions=[1])]
+    assert machine.reconcile() == [PartitionsAssigned(orders(2))]
+    reported = [ConsumerGroupTopicPartitions(topic_id=NEW_ORDERS_ID, partitions=[1, 2])]
+    assert machine.heartbeat().topic_partitions == reported
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
