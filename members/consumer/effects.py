@@ -80,8 +80,8 @@ class ConsumerErrorKind(Enum):
 class ConsumerError(msgspec.Struct, frozen=True):
     """What poll() or a commit throws in the Java client, as a value.
 
-    `code` is Kafka's error code, None if the error did not come from a broker. A fatal error is thrown again by each
-    poll.
+    `code` is Kafka's error code, None if the error did not come from a broker. One poll() throws an error, not those
+    after it. After a fatal error the application has to close the consumer.
     """
 
     kind: ConsumerErrorKind

@@ -45,7 +45,8 @@ class MembershipReset(Enum):
 class ErrorAction:
     """One row of a table: what an error code makes the member do.
 
-    `reset` applies only if the generation is still the one with which the request was sent.
+    `reset` applies only if the generation is still the one with which the request was sent. For OffsetCommit it applies
+    in a newer generation too, except while JoinGroup is in flight.
     """
 
     recovery: Recovery

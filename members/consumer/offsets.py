@@ -167,7 +167,8 @@ class ConsumerOffsets:
     def _commit_error(self, action: ErrorAction, code: int, is_same_generation: bool) -> ConsumerError:
         """The error of a commit that was refused, after its consequences for the membership.
 
-        A refusal of a commit of an older generation does not reset the present one.
+        As in the Java client, the refusal of a commit of an older generation resets the present one too, except while
+        JoinGroup is in flight, or if the member was fenced.
         """
         is_joining = not is_same_generation and self.membership.state is MemberState.PREPARING_REBALANCE
         is_fenced = action.kind is ConsumerErrorKind.FENCED
