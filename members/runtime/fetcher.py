@@ -130,7 +130,10 @@ class Fetcher:
             self._busy.pop(leader, None)
             if self._is_closed:
                 return
-            if isinstance(response, ResponseReceived) and self._process(response.response, message):
+            if isinstance(response, RequestFailed):
+                self._leaders.forget(leader)
+                self._retry_later()
+            elif self._process(response.response, message):
                 self.send_fetches()
             else:
                 self._retry_later()

@@ -37,6 +37,10 @@ class PartitionLeaders:
         request = OutgoingRequest(0, RequestTarget.ANY_BROKER, None, message, REQUEST_TIMEOUT_MS)
         self._transport.send(request, self._on_response)
 
+    def forget(self, leader: NodeAddress) -> None:
+        """Forget the partitions of a leader that could not be reached: another broker may lead them now."""
+        self.by_partition = {each: led_by for each, led_by in self.by_partition.items() if led_by != leader}
+
     def _on_response(self, response: ResponseReceived | RequestFailed) -> None:
         if isinstance(response, ResponseReceived) and isinstance(response.response, MetadataResponse):
             self._update(response.response)

@@ -12,6 +12,7 @@ VIRTUAL_TIME_FILES = (
     "test_consumer_protocol_member",
     "test_consumer_protocol_offsets",
     "test_consumer_protocol_requests",
+    "test_fetcher",
     "test_mqtt",
     "test_producer",
     "test_simulated_member",

@@ -1,11 +1,12 @@
 """What a fetcher reads from a log: records, batches without records, and gaps between them."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from regroup.members.consumer.effects import OutgoingRequest
-from regroup.members.consumer.inputs import ResponseReceived
+from regroup.members.consumer.effects import NodeAddress, OutgoingRequest
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.application import FetchedRecord
 from regroup.members.runtime.fetcher import Fetcher
@@ -29,15 +30,38 @@ from regroup.protocol.record_batch import CONTROL, TRANSACTIONAL, BatchRecord, w
 from regroup.server.log.partition_log import PartitionLog
 
 ORDERS_0 = TopicPartition("orders", 0)
-METADATA = MetadataResponse(
-    brokers=[MetadataResponseBroker(node_id=0, host="here", port=9092)],
-    topics=[
-        MetadataResponseTopic(
-            name="orders",
-            partitions=[MetadataResponsePartition(partition_index=0, leader_id=0, replica_nodes=[0], isr_nodes=[0])],
-        )
-    ],
-)
+
+
+def metadata(leader_id: int) -> MetadataResponse:
+    partition = MetadataResponsePartition(partition_index=0, leader_id=leader_id, replica_nodes=[0], isr_nodes=[0])
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=leader_id, host="here", port=9092 + leader_id)],
+        topics=[MetadataResponseTopic(name="orders", partitions=[partition])],
+    )
+
+
+METADATA = metadata(leader_id=0)
+
+
+class FailoverTransport:
+    """A transport that names the next broker as leader in each Metadata response, and on which every Fetch fails."""
+
+    def __init__(self) -> None:
+        self.metadata_count = 0
+        self.fetched_from: list[NodeAddress | None] = []
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        if isinstance(request.message, MetadataRequest):
+            self.metadata_count += 1
+            callback(ResponseReceived(request.request_id, metadata(leader_id=self.metadata_count - 1)))
+        else:
+            self.fetched_from.append(request.address)
+            loop = asyncio.get_running_loop()
+            loop.call_soon(callback, RequestFailed(request.request_id, "the connection broke"))
+
+    def disconnect_coordinator(self) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class FakeTransport:
@@ -199,3 +223,12 @@ def test_a_read_uncommitted_member_reads_aborted_records_and_no_markers() -> Non
     application, transport = fetch_transactions(read_committed=False)
     assert application.offsets == [0, 1, 3, 6, 8]
     assert transport.isolation_levels[0] == 0
+
+
+async def test_a_leader_that_cannot_be_reached_is_looked_up_again() -> None:
+    transport = FailoverTransport()
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), FakeApplication())
+    fetcher.add_partitions({ORDERS_0: 0})
+    await asyncio.sleep(0.3)
+    fetcher.close()
+    assert transport.fetched_from == [NodeAddress(0, "here", 9092), NodeAddress(1, "here", 9093)]
