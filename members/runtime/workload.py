@@ -9,6 +9,7 @@ Duplicate: processed again, by any member, because no commit came through before
 for the first time, but long after it was produced. Skipped: below a committed offset, and never processed.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,11 +19,13 @@ from regroup.protocol.consumer.subscription import TopicPartition
 __all__ = ["Workload", "RecordCounts", "RecordLedger"]
 
 DEFAULT_PARTITIONER: Final = PartitionerSettings()
+MAX_RECORDS_PER_S: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What producers write and how consumers process it. Raises ValueError for negative values.
+    """What producers write and how consumers process it. Raises ValueError for negative values, for `inf` and `nan`,
+    and for more than MAX_RECORDS_PER_S.
 
     Producers write `records_per_s` into each topic, with `keys` different keys (0: none) of at least `key_bytes`, to
     the partitions that `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most
@@ -48,8 +51,13 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name in ("records_per_s", "process_ms", "keys", "key_bytes", "value_bytes"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if value < 0:
+                raise ValueError(f"{name} must be at least 0, not {value}")
+            if not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number, not {value}")
+        if self.records_per_s > MAX_RECORDS_PER_S:
+            raise ValueError(f"records_per_s must be at most {MAX_RECORDS_PER_S}, not {self.records_per_s}")
         if self.max_poll_records < 1:
             raise ValueError(f"max_poll_records must be at least 1, not {self.max_poll_records}")
 

@@ -85,6 +85,7 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
             "group.consumer.session.timeout.ms",
         ),
         (["--records-per-s", "-1"], "records_per_s must be at least 0, not -1"),
+        (["--records-per-s", "inf"], "records_per_s must be a finite number, not inf"),
     ],
 )
 def test_contradictory_arguments_end_with_2(words: list[str], says: str, run_command: RunCommand) -> None:

@@ -1,6 +1,7 @@
 """The ledger of a group: records that were processed twice, late, or not at all."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,18 @@ def test_the_ledger_agrees_with_counting_one_by_one(offsets: list[int], committe
 def test_a_workload_refuses_negative_values(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"must be at least [01], not"):
         Workload(**wrong)  # type: ignore[arg-type]  # of several types
+
+
+@pytest.mark.parametrize("name", ["records_per_s", "process_ms"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_workload_of_a_rate_or_time_that_is_no_finite_number_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a finite number, not {value}"):
+        replace(Workload(), **{name: value})
+
+
+def test_a_workload_of_more_records_than_a_producer_can_write_is_refused() -> None:
+    with pytest.raises(ValueError, match="records_per_s must be at most 100000, not 1000000"):
+        Workload(records_per_s=1e9)
 
 
 def test_offsets_without_a_record_are_not_skipped() -> None:
