@@ -187,8 +187,8 @@ class SimulatedMember:
         duration_ms = fault.duration_ms or 0
         if fault.kind in PROCESS_EXITS:
             self._on_process_exit(self.name)
-        elif self._condition == "restarting":
-            return  # no process runs that the fault could happen to
+        elif self._condition == "restarting" or self.is_zombie:
+            return  # no process runs that the fault could happen to, or one that has left poll() for good
         self._note(FaultBegan(fault))
         match fault.kind:
             case MemberFaultKind.CRASH:

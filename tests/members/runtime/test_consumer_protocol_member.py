@@ -282,3 +282,15 @@ async def test_a_zombie_commits_its_positions_once_a_second_with_the_epoch_that_
     assert [each - times_s[0] for each in times_s] == pytest.approx(range(len(times_s)), abs=1e-6)
     assert len(commits) >= 10
     assert {each.generation_id_or_member_epoch for each in commits} == {1}
+
+
+async def test_a_zombie_that_is_to_pause_stays_a_zombie_and_closes_at_once() -> None:
+    anna = await Played("zombie@10s", session_timeout_ms=10_000).own(0)
+    await asyncio.sleep(40)
+    anna.member.inject_fault(parse_fault("pause:5s"))
+    assert anna.member.view.condition == "zombie"
+    await asyncio.sleep(10)
+    assert anna.member.view.condition == "zombie"
+    before_s = asyncio.get_running_loop().time()
+    await anna.member.close()
+    assert asyncio.get_running_loop().time() == before_s

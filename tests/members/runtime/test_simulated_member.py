@@ -226,6 +226,18 @@ async def test_a_member_that_is_not_paused_cannot_be_resumed() -> None:
         assert (ben.view.condition, ben.is_zombie) == ("zombie", True)
 
 
+async def test_a_zombie_that_is_to_pause_stays_a_zombie_and_closes() -> None:
+    async with group_of_members() as group:
+        ben = group.add("ben", "zombie@20s", session_timeout_ms=10_000)
+        await asyncio.sleep(60)
+        ben.inject_fault(parse_fault("pause:5s"))
+        assert ben.view.condition == "zombie"
+        await asyncio.sleep(10)
+        assert ben.view.condition == "zombie"
+        async with asyncio.timeout(10):
+            await ben.close()
+
+
 async def test_a_lasting_fault_that_has_ended_delays_no_further_rebalance() -> None:
     async with group_of_members() as group:
         anna = group.add("anna", "slow-join:60s@20s")
