@@ -158,6 +158,8 @@ class ConsumerProtocolMember:
         if self._ended is not None and not self._condition:
             self._process.leave()
             await asyncio.wait([self._ended], timeout=MAX_CLOSE_TIMEOUT_MS / 1000)
+            if not self._ended.done():
+                self._end("left")
         self._process.stop()
         self._timers.cancel_all()
 

@@ -253,6 +253,7 @@ async def test_a_member_closes_within_five_seconds_although_nothing_answers() ->
     began_s = asyncio.get_running_loop().time()
     await anna.member.close()
     assert asyncio.get_running_loop().time() - began_s <= 5.0
+    assert anna.member.view.condition == "left"
     assert anna.epochs()[-1] == -1, "it has left"
 
 
