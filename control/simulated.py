@@ -99,7 +99,8 @@ class NewMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningMember:
-    """A simulated member that was started, with its connections to the brokers."""
+    """A simulated member that was started, with its connections to the brokers. They are closed when the member has
+    stopped."""
 
     def __init__(
         self,
@@ -114,6 +115,8 @@ class RunningMember:
         self.slow_s = 0.0
         """Seconds by which the member returns late to poll() when a rebalance asks it to join."""
         self._transport = transport
+        self._closing: asyncio.Task[None] | None = None
+        """The closing of the connections, once it has begun."""
         self._on_change = on_change
         new: Callable[..., RunnableMember] = SimulatedMember
         if plan.protocol is GroupKind.CONSUMER:
@@ -135,6 +138,17 @@ class RunningMember:
 
     def _observe(self, name: str, change: ConsumerChange | ConsumerError | MemberNote) -> None:
         self._on_change(self)
+        # A member reports its end before it counts as stopped.
+        asyncio.get_running_loop().call_soon(self._close_if_stopped)
+
+    def _close_if_stopped(self) -> None:
+        if self.member.is_stopped:
+            self._close_connections()
+
+    def _close_connections(self) -> asyncio.Task[None]:
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._transport.close())
+        return self._closing
 
     def inject(self, kind: MemberFaultKind, duration_s: float | None = None) -> None:
         """Let a fault of this kind begin in the member now. `duration_s` is for kinds of faults that take a duration,
@@ -165,12 +179,12 @@ class RunningMember:
     async def crash(self) -> None:
         """End the member as a killed process ends: it sends no request, and its connections are closed."""
         self.inject(MemberFaultKind.CRASH)
-        await self._transport.close()
+        await self._close_connections()
 
     async def leave(self) -> None:
         """Close the member's consumer. It leaves the group, unless it is a static member."""
         await self.member.close()
-        await self._transport.close()
+        await self._close_connections()
         self._on_change(self)
 
     async def stop(self) -> None:
@@ -179,7 +193,7 @@ class RunningMember:
         if self.view.condition != "crashed":
             self.member.inject_fault(MemberFault(MemberFaultKind.CRASH))
         self._on_change(self)
-        await self._transport.close()
+        await self._close_connections()
 
 
 class MembersOfProcess:

@@ -39,6 +39,10 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
+def open_connections(control: Control) -> int:
+    return sum(each["connections"] for each in control.look("/brokers"))
+
+
 def clients_of(group: Any) -> list[str]:
     return sorted(each["client_id"] for each in group["members"])
 
@@ -274,6 +278,32 @@ def test_a_fault_is_written_as_for_members(control: Control, fault: str, status:
     add(control, "anna")
     assert control.post("/simulated-member/fault", client="anna", fault=fault).status == status
     assert control.post("/simulated-member/fault", client="ben", fault="zombie").status == 404
+
+
+@pytest.mark.parametrize(
+    ("plan", "fault", "condition"),
+    [
+        ({}, "crash", "crashed"),
+        ({}, "leave", "left"),
+        ({"protocol": "consumer"}, "crash", "crashed"),
+        ({"protocol": "consumer"}, "leave", "left"),
+    ],
+)
+def test_a_member_that_ends_by_a_fault_closes_its_connections(
+    control: Control, plan: dict[str, Any], fault: str, condition: str
+) -> None:
+    add(control, "anna", **plan)
+    assert open_connections(control) > 0
+    control.act("/simulated-member/fault", client="anna", fault=fault)
+    until(lambda: shown(control, "anna")["condition"] == condition)
+    until(lambda: open_connections(control) == 0)
+
+
+def test_a_member_that_fails_closes_its_connections(control: Control) -> None:
+    plan = {"group": "billing", "topics": ["orders"], "protocol": "consumer", "remote_assignor": "unknown"}
+    control.act("/simulated-member/add", client_id="anna", **plan)
+    until(lambda: shown(control, "anna")["condition"] == "failed")
+    until(lambda: open_connections(control) == 0)
 
 
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "日本", "a/b?c", "'"])
