@@ -154,6 +154,7 @@ class MemberFleet:
     _joined: set[str] = field(default_factory=set)
     """The names of the members whose present process has joined."""
     ledger: RecordLedger = field(init=False)
+    _starts: list[asyncio.TimerHandle] = field(default_factory=list)
     _refusal_lines: dict[tuple[str, RequestRefused], RateLimitedLog] = field(default_factory=dict)
     """Logs of refused requests by member and refusal: a member that is refused in a loop gets one line every ten
     seconds."""
@@ -249,15 +250,17 @@ class MemberFleet:
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        for index, member in enumerate(self.members):
-            loop.call_later(index * self.plan.args.every / 1000, member.start)
+        every_s = self.plan.args.every / 1000
+        self._starts = [loop.call_later(index * every_s, member.start) for index, member in enumerate(self.members)]
         for producer in self.producers:
             producer.start()
         if self.mqtt is not None and self.plan.args.mqtt_control:
             self.mqtt.start_remote_control(self.members, self.replace_member)
 
     async def close(self) -> None:
-        """Let the members leave their group, and close the connections."""
+        """Let the members leave their group, and close the connections. Members that have not started never do."""
+        for start in self._starts:
+            start.cancel()
         for producer in self.producers:
             producer.close()
         with suppress(TimeoutError):

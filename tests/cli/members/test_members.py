@@ -14,13 +14,15 @@ from rich.console import Console
 from regroup.cli.jobs import CannotRun
 from regroup.cli.members.arguments import add_arguments
 from regroup.cli.members.command import run_members
-from regroup.cli.members.fleet import plan_fleet
+from regroup.cli.members.fleet import MemberFleet, plan_fleet
 from regroup.cli.members.table import members_table
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.simulation.virtual_clock import VirtualLoop, run_in_virtual_time
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.application import FetchedRecord, MemberView, SimulatedApplication
+from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.workload import RecordCounts
 from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -91,6 +93,21 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
 def test_contradictory_arguments_end_with_2(words: list[str], says: str, run_command: RunCommand) -> None:
     code, _, err = run_command("members", *NEEDED, *words)
     assert (code, says in err) == (2, True)
+
+
+def test_a_member_whose_start_is_due_after_the_fleet_was_closed_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(SimulatedMember, "start", lambda member: started.append(member.name))
+
+    async def story() -> None:
+        fleet = MemberFleet(plan_fleet(parsed("--count", "2", "--every", "20s")), Console(file=StringIO()), epoch_ms=0)
+        fleet.start()
+        await asyncio.sleep(10)
+        await fleet.close()
+        await asyncio.sleep(60)
+
+    run_in_virtual_time(story(), VirtualLoop())
+    assert started == ["1"]
 
 
 def test_consecutive_partitions_are_formatted_as_ranges() -> None:
