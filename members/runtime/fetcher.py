@@ -301,7 +301,8 @@ class AbortedProducers:
         if not header.is_transactional or header.producer_id not in self._producer_ids:
             return False
         if header.is_control:
-            key = read_records(batch)[0].key or b""
+            # Compaction may leave a marker's batch without its record.
+            key = next((each.key or b"" for each in read_records(batch)), b"")
             if key[2:4] == ABORT_MARKER_TYPE:
                 self._producer_ids.discard(header.producer_id)
             return False

@@ -26,7 +26,7 @@ from regroup.protocol.messages.records import (
     FetchResponse,
     PartitionData,
 )
-from regroup.protocol.record_batch import CONTROL, TRANSACTIONAL, BatchRecord, write_batch
+from regroup.protocol.record_batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchRecord, write_batch
 from regroup.server.log.partition_log import PartitionLog
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -223,6 +223,17 @@ def test_a_read_uncommitted_member_reads_aborted_records_and_no_markers() -> Non
     application, transport = fetch_transactions(read_committed=False)
     assert application.offsets == [0, 1, 3, 6, 8]
     assert transport.isolation_levels[0] == 0
+
+
+def test_a_marker_that_compaction_has_removed_is_skipped_as_a_batch_without_records() -> None:
+    emptied = bytearray(marker(7, 0, committed=False)[:HEADER_BYTES])
+    emptied[8:12], emptied[-4:] = (HEADER_BYTES - 12).to_bytes(4), bytes(4)  # the length, and the number of records
+    aborted = [AbortedTransaction(producer_id=7, first_offset=0)]
+    application, transport = FakeApplication(), FakeTransport(bytes(emptied) + batch(b"a", base_offset=1), aborted)
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g", isolation_level="read_committed"), application)
+    fetcher.add_partitions({ORDERS_0: 0})
+    fetcher.close()
+    assert application.offsets == [1]
 
 
 async def test_a_leader_that_cannot_be_reached_is_looked_up_again() -> None:
