@@ -70,6 +70,7 @@ class ServePrompt:
             read = b""
         if not read:
             asyncio.get_running_loop().remove_reader(STDIN_FD)
+            read = b"\n"  # the end of the input ends its last line
         *lines, self._partial_line = (self._partial_line[-MAX_READ_BYTES:] + read).split(b"\n")
         for line in lines:
             self._lines.put_nowait(line.decode(errors="replace").strip())

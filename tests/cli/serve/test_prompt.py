@@ -1,8 +1,12 @@
 """`regroup serve --brokers N`: one line names all addresses, and commands on standard input stop and start brokers."""
 
+import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -81,6 +85,25 @@ def test_the_end_of_input_ends_nothing(start: Start) -> None:
         served.process.stdin.close()
         assert all(listens(each) for each in addresses_of(served))
         served.process.stdin = None
+
+
+def test_a_last_line_without_a_newline_is_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read_all() -> int:
+        stopped: asyncio.Queue[int] = asyncio.Queue()
+        brokers: Any = SimpleNamespace(stop_broker=stopped.put, start_broker=None)
+        opened = prompt.ServePrompt(brokers, 2)
+        opened.open()
+        async with asyncio.timeout(TIMEOUT_S):
+            number = await stopped.get()
+        opened.close()
+        return number
+
+    reading, writing = os.pipe()
+    monkeypatch.setattr(prompt, "STDIN_FD", reading)
+    os.write(writing, b"stop 1")
+    os.close(writing)
+    assert asyncio.run(read_all()) == 1
+    os.close(reading)
 
 
 def test_brokers_need_consecutive_ports(run_command: RunCommand, tmp_path: Path) -> None:
