@@ -5,6 +5,7 @@ same name, as a coroutine.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Unpack
@@ -15,7 +16,7 @@ from regroup.server.recording.blocks import BlockEncoder
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.journal import Journal
-from regroup.storage.store import append_history
+from regroup.storage.store import again_if_trimmed, append_history
 from regroup.testing.clock.advancing import advance_to, settle
 from regroup.testing.clock.deadlines import PassedDeadline, next_deadline_of
 from regroup.testing.errors import ActRefused, EmulatorDown
@@ -69,18 +70,27 @@ class AsyncEmulator(EmulatorProcess):
         return f"{name}-{next(self._name_numbers)}"
 
     async def story(self, *, since: int = 0) -> str:
-        after = max(since, self.history.trimmed_through)
-        touched = {record.group: None async for record in self.history.read(after=after) if record.group is not None}
-        names = list(touched)[-MAX_GROUPS_IN_STORY:]
+        touched = await again_if_trimmed(partial(self._touched_groups, since))
+        names = touched[-MAX_GROUPS_IN_STORY:]
         stories = [f"group {name!r}:\n{await self.group(name).story()}" for name in names]
         if len(touched) > len(names):
             stories.insert(0, f"{len(touched)} groups were touched; the last {len(names)} are:")
         return "\n\n".join(stories) or "no group was touched"
 
+    async def _touched_groups(self, since: int) -> list[str]:
+        after = max(since, self.history.trimmed_through)
+        touched = {record.group: None async for record in self.history.read(after=after) if record.group is not None}
+        return list(touched)
+
     async def save(self, path: Path, *, exchanges: bool = False) -> None:
         from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # only a test that failed needs it
 
-        records = [record async for record in self.history.read(after=self.history.trimmed_through)]
+        if trimmed_through := self.history.trimmed_through:
+            raise ActRefused(
+                f"the events up to position {trimmed_through} have been trimmed, so the others cannot be saved as a "
+                "history; `regroup copy` copies a store with its snapshots"
+            )
+        records = [record async for record in self.history.read()]
         async with await open_store(path, durability="process") as copy:
             if copy.last_position:
                 raise FileExistsError(f"{path} holds a history already: name another file")

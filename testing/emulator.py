@@ -66,7 +66,8 @@ class Emulator(BlockingBrokers):
     def save(self, path: StorePath, *, exchanges: bool = False) -> None:
         """Write the history to a SQLite file, for `regroup events`, `replay` and `verify`.
 
-        With `exchanges` the recorded ones too, for `regroup exchanges` and `why`.
+        With `exchanges` the recorded ones too, for `regroup exchanges` and `why`. Raises ActRefused for a history whose
+        first events have been trimmed.
 
         >>> kafka.save(folder / "history.db", exchanges=True)
         """

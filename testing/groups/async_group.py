@@ -4,6 +4,7 @@ it.
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from regroup.coordinator import commands as c
@@ -15,7 +16,7 @@ from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.recording.exchange import RecordedExchange, error_entries
 from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.records import Record
-from regroup.storage.store import EventStore
+from regroup.storage.store import EventStore, again_if_trimmed
 from regroup.testing.errors import ActRefused
 from regroup.testing.groups.changes import Changes
 from regroup.testing.groups.story import MAX_ROWS, GroupEvent, event_of, story_table
@@ -71,15 +72,20 @@ class AsyncGroup:
         return self._emulator.cluster.state.topics_image
 
     async def events(self) -> list[GroupEvent]:
-        return [event_of(record) async for record in self._emulator.history.read(group=self.name)]
+        return [event_of(record) for record in await again_if_trimmed(self._records)]
 
     async def story(self) -> str:
-        last: deque[Record] = deque(maxlen=MAX_ROWS)
-        async for record in self._emulator.history.read(group=self.name):
-            last.append(record)
-        events = [event_of(record) for record in last]
+        events = [event_of(record) for record in await again_if_trimmed(partial(self._records, MAX_ROWS))]
         exchanges = await self._emulator.recorded_exchanges(ExchangeFilter(group=self.name))
         return story_table(events, exchanges, self._emulator.started_at_ms, self._view().members)
+
+    async def _records(self, at_most: int | None = None) -> Iterable[Record]:
+        """The stored events of the group that have not been trimmed, the last `at_most` of them."""
+        last: deque[Record] = deque(maxlen=at_most)
+        history = self._emulator.history
+        async for record in history.read(group=self.name, after=history.trimmed_through):
+            last.append(record)
+        return last
 
     # Wait
 
@@ -90,9 +96,15 @@ class AsyncGroup:
         view = await wait_for_change(self._emulator.changes, lambda: self._checked(condition), timeout_s)
         if view is None:
             text = f"group {self.name!r} did not reach {what} within {timeout_s:g} s. It is {self._view()}."
-            raise WaitTimeout(f"{text}\n{await self.story()}", self._view())
+            raise WaitTimeout(f"{text}\n{await self._story_of_failure()}", self._view())
         await self._wait_until_durable()
         return view
+
+    async def _story_of_failure(self) -> str:
+        try:
+            return await self.story()
+        except Exception as error:  # noqa: BLE001  # the failed wait is worth more than its story
+            return f"its last events cannot be shown: {error}"
 
     def _checked(self, condition: Callable[[GroupView], object]) -> GroupView | None:
         view = self._view()
