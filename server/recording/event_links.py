@@ -1,12 +1,14 @@
 """Finds the events to which an exchange has led: the cause of an event names the connection and the correlation id."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 
 from regroup.coordinator.serialization import decode_cause
 from regroup.server.recording.exchange import LinkedEvent, RecordedExchange
 from regroup.storage.records import Record
-from regroup.storage.store import EventStore
+from regroup.storage.store import EventStore, again_if_trimmed
 
 
 class EventLinks:
@@ -16,9 +18,15 @@ class EventLinks:
     def __init__(self) -> None:
         self._position = 0
         self._events: dict[tuple[str, int], list[tuple[int, LinkedEvent]]] = defaultdict(list)
+        # Two calls that read at the same time would add the same events twice.
+        self._reading = asyncio.Lock()
 
     async def read(self, store: EventStore) -> None:
         """Add the events of the store that were stored since the last call; trimmed ones are missing."""
+        async with self._reading:
+            await again_if_trimmed(partial(self._read, store))
+
+    async def _read(self, store: EventStore) -> None:
         async for record in store.read(after=max(self._position, store.trimmed_through)):
             self.add(record)
 
