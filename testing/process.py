@@ -170,9 +170,10 @@ class EmulatorProcess:
         recorded."""
         if self.recorder is None:
             return None
-        exchanges = list(select_exchanges(self.recorder.rows(), wanted))
+        rows = self.recorder.rows()
+        exchanges = list(select_exchanges(rows, wanted))
         if self.options.open_store is None or self._cluster is not None:
-            await self._links.read(self.history)
+            await self._links.read(self.history, from_ms=rows[0].at_ms if rows else self.now_ms())
         return self._links.link(exchanges)
 
     def _on_change(self, *what: object) -> None:

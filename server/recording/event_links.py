@@ -21,17 +21,25 @@ class EventLinks:
         # Two calls that read at the same time would add the same events twice.
         self._reading = asyncio.Lock()
 
-    async def read(self, store: EventStore) -> None:
-        """Add the events of the store that were stored since the last call; trimmed ones are missing."""
+    async def read(self, store: EventStore, from_ms: int = 0) -> None:
+        """Add the events of the store that were stored since the last call; trimmed ones are missing. Events from
+        before `from_ms`, in epoch milliseconds, are left out, also those of earlier calls."""
         async with self._reading:
-            await again_if_trimmed(partial(self._read, store))
+            self._forget_before(from_ms)
+            await again_if_trimmed(partial(self._read, store, from_ms))
 
-    async def _read(self, store: EventStore) -> None:
+    async def _read(self, store: EventStore, from_ms: int) -> None:
         async for record in store.read(after=max(self._position, store.trimmed_through)):
-            self.add(record)
+            self._position = record.position
+            if record.at_ms >= from_ms:
+                self._add(record)
 
-    def add(self, record: Record) -> None:
-        self._position = record.position
+    def _forget_before(self, from_ms: int) -> None:
+        for request, events in list(self._events.items()):
+            if events[-1][0] < from_ms:
+                del self._events[request]
+
+    def _add(self, record: Record) -> None:
         cause = decode_cause(record)
         if cause is not None and cause.correlation_id is not None:
             event = LinkedEvent(record.group, record.event_number, record.position)

@@ -39,7 +39,7 @@ async def read_recording(
     exchanges = [each for each in merger.exchanges() if wanted.takes(each)]
     links = EventLinks()
     if exchanges:
-        await links.read(store)
+        await links.read(store, from_ms=exchanges[0].at_ms)
     return links.link(exchanges), recorded_since_ms
 
 

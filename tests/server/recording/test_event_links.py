@@ -53,3 +53,14 @@ async def test_two_reads_at_the_same_time_find_each_event_once() -> None:
     await asyncio.gather(links.read(store), links.read(store))
     await links.read(store)
     assert positions(links, *(exchange(number, 1_000) for number in (1, 2, 3))) == [[1], [2], [3]]
+
+
+async def test_events_from_before_the_oldest_exchange_are_not_kept() -> None:
+    store, links = MemoryStore(), EventLinks()
+    await store.append([caused_event(number, at_ms=1_000 + number) for number in (1, 2, 3)])
+    await links.read(store, from_ms=1_002)
+    assert positions(links, *(exchange(number, 1_000) for number in (1, 2, 3))) == [[], [2], [3]]
+    await store.append([caused_event(4, at_ms=1_004)])
+    await links.read(store, from_ms=1_003)
+    assert positions(links, *(exchange(number, 1_000) for number in (1, 2, 3, 4))) == [[], [], [3], [4]]
+    assert len(links._events) == 2
