@@ -52,9 +52,11 @@ class AsyncEmulator(EmulatorProcess):
 
     async def close(self) -> None:
         self._stop_loads()
-        for connection in self._connections:
-            await connection.close()
-        await super().close()
+        try:
+            for connection in self._connections:
+                await connection.close()
+        finally:
+            await super().close()
 
     async def kill(self) -> None:
         self._stop_loads()

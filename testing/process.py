@@ -75,10 +75,12 @@ class EmulatorProcess:
         if isinstance(loop, ManualClockLoop):
             loop.release()
         with self._log:
-            await self._services.aclose()
-            cluster, self._cluster = self._cluster, None
-            if cluster is not None:
-                await cluster.close()
+            try:
+                await self._services.aclose()
+            finally:
+                cluster, self._cluster = self._cluster, None
+                if cluster is not None:
+                    await cluster.close()
 
     async def kill(self) -> None:
         """End the brokers as a killed process ends: what is not durable is lost. Only the services are stopped in
@@ -96,7 +98,11 @@ class EmulatorProcess:
         if self._cluster is not None:
             raise ActRefused("the emulator runs: kill() it first")
         await self._start_brokers()
-        await self._start_services()
+        try:
+            await self._start_services()
+        except BaseException:
+            await self.kill()  # the restart can be tried again
+            raise
 
     async def _start_brokers(self) -> None:
         options = self.options
