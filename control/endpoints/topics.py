@@ -1,7 +1,8 @@
 """Endpoints for topics and their records, for tests without a client library."""
 
-from itertools import islice
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -10,6 +11,10 @@ from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulat
 from regroup.control.endpoints.fields import PartitionIndex, RowLimit, TopicName
 from regroup.control.errors import Status
 from regroup.testing.topics import TopicRecord, topic_records
+
+MAX_RECORDS_BYTES: Final = 16 * 1024 * 1024
+"""After so many bytes of keys, values and headers a list of records ends. Each may be in the answer twice, as text and
+in base64."""
 
 
 class TopicAnswer(msgspec.Struct, frozen=True):
@@ -110,9 +115,21 @@ async def topics(controlled: ControlledEmulator, wanted: ListInput) -> tuple[Top
 
 
 async def records(controlled: ControlledEmulator, wanted: RecordsInput) -> tuple[RecordAnswer, ...]:
-    """List the records that consumers can read, by partition and offset."""
+    """List the records that consumers can read, by partition and offset. The list ends earlier than at `limit` when its
+    records exceed 16 MiB."""
     found = topic_records(controlled.emulator.cluster.state, wanted.topic, wanted.partition, start=wanted.offset)
-    return tuple(map(record_answer, islice(found, wanted.limit)))
+    return tuple(map(record_answer, _up_to_max_bytes(islice(found, wanted.limit))))
+
+
+def _up_to_max_bytes(found: Iterable[TopicRecord]) -> Iterator[TopicRecord]:
+    """The records up to the first with which all together exceed MAX_RECORDS_BYTES."""
+    total_bytes = 0
+    for record in found:
+        yield record
+        texts = (record.key, record.value, *chain.from_iterable(record.headers))
+        total_bytes += sum(len(each) for each in texts if each)
+        if total_bytes > MAX_RECORDS_BYTES:
+            return
 
 
 async def create_topic(controlled: ControlledEmulator, wanted: PartitionsInput) -> TopicAnswer:

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from regroup.control.endpoints import topics
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.testing import Emulator
@@ -178,3 +179,13 @@ def test_several_ports_may_serve_one_emulator(start_control: StartControl) -> No
     one, other = start_control(), start_control()
     one.act("/topic/create", topic="payments")
     assert {each["topic"] for each in other.look("/topics")} == {"orders", "payments"}
+
+
+def test_a_list_of_records_ends_when_it_is_too_long(
+    kafka: Emulator, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topics, "MAX_RECORDS_BYTES", 15)
+    for number in range(3):
+        kafka.produce("orders", "ten bytes!", key=str(number), partition=0)
+    assert [each["key"] for each in control.look("/topic/records", topic="orders")] == ["0", "1"]
+    assert [each["key"] for each in control.look("/topic/records", topic="orders", offset=2)] == ["2"]
