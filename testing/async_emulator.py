@@ -5,7 +5,6 @@ same name, as a coroutine.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Unpack
@@ -16,7 +15,7 @@ from regroup.server.recording.blocks import BlockEncoder
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.journal import Journal
-from regroup.storage.store import again_if_trimmed, append_history
+from regroup.storage.store import append_history
 from regroup.testing.clock.advancing import advance_to, settle
 from regroup.testing.clock.deadlines import PassedDeadline, next_deadline_of
 from regroup.testing.errors import ActRefused, EmulatorDown
@@ -72,17 +71,14 @@ class AsyncEmulator(EmulatorProcess):
         return f"{name}-{next(self._name_numbers)}"
 
     async def story(self, *, since: int = 0) -> str:
-        touched = await again_if_trimmed(partial(self._touched_groups, since))
-        names = touched[-MAX_GROUPS_IN_STORY:]
+        after = max(since, self.history.trimmed_through)
+        heads = (await self.history.heads()).items()
+        touched = sorted((head.position, name) for name, head in heads if name is not None and head.position > after)
+        names = [name for _, name in touched[-MAX_GROUPS_IN_STORY:]]
         stories = [f"group {name!r}:\n{await self.group(name).story()}" for name in names]
         if len(touched) > len(names):
             stories.insert(0, f"{len(touched)} groups were touched; the last {len(names)} are:")
         return "\n\n".join(stories) or "no group was touched"
-
-    async def _touched_groups(self, since: int) -> list[str]:
-        after = max(since, self.history.trimmed_through)
-        touched = {record.group: None async for record in self.history.read(after=after) if record.group is not None}
-        return list(touched)
 
     async def save(self, path: Path, *, exchanges: bool = False) -> None:
         from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # only a test that failed needs it

@@ -2,10 +2,8 @@
 it.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import GroupKind, GroupState
@@ -22,6 +20,9 @@ from regroup.testing.groups.changes import Changes
 from regroup.testing.groups.story import MAX_ROWS, GroupEvent, event_of, story_table
 from regroup.testing.groups.views import GroupView, PartitionName, view_of
 from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
+
+FIRST_REACH: Final = 1_000
+"""How many positions before a group's last event its last events are looked for first."""
 
 
 class RunningEmulator(Protocol):
@@ -75,17 +76,28 @@ class AsyncGroup:
         return [event_of(record) for record in await again_if_trimmed(self._records)]
 
     async def story(self) -> str:
-        events = [event_of(record) for record in await again_if_trimmed(partial(self._records, MAX_ROWS))]
+        events = [event_of(record) for record in await again_if_trimmed(self._last_records)]
         exchanges = await self._emulator.recorded_exchanges(ExchangeFilter(group=self.name))
         return story_table(events, exchanges, self._emulator.started_at_ms, self._view().members)
 
-    async def _records(self, at_most: int | None = None) -> Iterable[Record]:
-        """The stored events of the group that have not been trimmed, the last `at_most` of them."""
-        last: deque[Record] = deque(maxlen=at_most)
+    async def _records(self, after: int = 0) -> list[Record]:
+        """The stored events of the group after a position that have not been trimmed."""
         history = self._emulator.history
-        async for record in history.read(group=self.name, after=history.trimmed_through):
-            last.append(record)
-        return last
+        return [each async for each in history.read(group=self.name, after=max(after, history.trimmed_through))]
+
+    async def _last_records(self) -> list[Record]:
+        """The last events of the group, at most MAX_ROWS. They are looked for from the end of a long history."""
+        history = self._emulator.history
+        head = (await history.heads()).get(self.name)
+        if head is None:
+            return []
+        reach = FIRST_REACH
+        while True:
+            after = head.position - reach
+            records = await self._records(after)
+            if len(records) >= min(MAX_ROWS, head.event_number) or after <= history.trimmed_through:
+                return records[-MAX_ROWS:]
+            reach *= 10
 
     # Wait
 

@@ -11,6 +11,7 @@ from regroup.storage.errors import StoreDamaged
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore
 from regroup.testing import ActRefused, Emulator, WaitTimeout
+from regroup.testing.groups import async_group
 from tests.testing.conftest import stable_pair
 
 StartEmulator = Callable[..., Emulator]
@@ -68,3 +69,22 @@ def test_a_trimmed_history_cannot_be_saved(kafka: Emulator, tmp_path: Path) -> N
     with pytest.raises(ActRefused, match=r"events up to position .* have been trimmed"):
         kafka.save(tmp_path / "saved.db")
     assert not (tmp_path / "saved.db").exists()
+
+
+def test_the_story_of_a_long_history_does_not_read_its_beginning(
+    kafka: Emulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = kafka._emulator.history
+    starts: list[int] = []
+    read = history.read
+
+    def noted(*, after: int = 0, **options: Any) -> AsyncIterator[Record]:
+        starts.append(after)
+        return read(after=after, **options)
+
+    expected = kafka.group("billing").story()
+    monkeypatch.setattr(async_group, "FIRST_REACH", 3)
+    monkeypatch.setattr(history, "read", noted)
+    story = kafka.group("billing").story()
+    assert starts[0] > LAST_TRIMMED
+    assert story == expected
