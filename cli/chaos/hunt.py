@@ -7,6 +7,7 @@ from typing import Final
 
 from regroup.cli.chaos.verdicts import Verdict, write_verdicts
 from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.result_files import write_result
 from regroup.cli.terminal.output import EXIT_INTERRUPTED, program_name
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted
@@ -79,7 +80,7 @@ def save_shrunk(finding: Finding, bug: str, folder: Path) -> None:
         small = shrink(draw_plan(finding.seed), fails_with(finding.sentence, bug), on_progress=on_progress)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"chaos-seed-{finding.seed}.yaml"
-    path.write_text(write_plan(with_title(small.plan, finding, bug)), encoding="utf-8")
+    write_result(path, write_plan(with_title(small.plan, finding, bug)))
     print(f"\nSeed {finding.seed} was reduced to {plan_size(small.plan)} in {small.runs} runs:")
     print(f"  {program_name()} chaos run --scenario {path}{_bug_option(bug)}")
 

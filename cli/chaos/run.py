@@ -23,6 +23,7 @@ from regroup.cli.chaos.report import (
 )
 from regroup.cli.chaos.verdicts import verdict_of_run, write_verdicts
 from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.result_files import write_result
 from regroup.cli.store.events import format_event_json
 from regroup.cli.terminal.output import program_name
 from regroup.cli.terminal.text import printable_lines
@@ -52,7 +53,7 @@ def run(args: Namespace) -> int:
         raise ValueError(f"{args.store}: the file exists, and a run begins a new history; name another file")
     plan = requested_plan(args)
     if args.save is not None:
-        args.save.write_text(write_plan(plan), encoding="utf-8")
+        write_result(args.save, write_plan(plan))
     timeline = Timeline()
     with plant_bug(args.bug):
         pass  # an unknown bug is refused before the plan is shown

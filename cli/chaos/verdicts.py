@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 
 from regroup.cli.chaos.report import violation_texts
+from regroup.cli.result_files import write_result
 from regroup.lab.simulation.run import RunOutcome
 from regroup.lab.simulation.timeline import Timeline
 
@@ -49,9 +50,9 @@ def verdict_of_run(outcome: RunOutcome, timeline: Timeline, command: str) -> Ver
 def write_verdicts(verdicts: Sequence[Verdict], args: Namespace) -> None:
     """Write the files that --junit and --json name. Raises OSError if one cannot be written."""
     if args.json is not None:
-        args.json.write_bytes(msgspec.json.format(msgspec.json.encode({"runs": verdicts}), indent=2) + b"\n")
+        write_result(args.json, msgspec.json.format(msgspec.json.encode({"runs": verdicts}), indent=2) + b"\n")
     if args.junit is not None:
-        args.junit.write_bytes(as_junit(verdicts))
+        write_result(args.junit, as_junit(verdicts))
 
 
 def as_junit(verdicts: Sequence[Verdict]) -> bytes:

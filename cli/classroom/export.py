@@ -15,6 +15,7 @@ from regroup.classroom.points import PositionRange
 from regroup.classroom.timeline import GroupTimeline
 from regroup.cli.classroom.selection import messages_of, only_timeline, range_of
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
+from regroup.cli.result_files import write_result
 from regroup.cli.store.opening import open_store_to_read
 from regroup.cli.terminal.text import printable_lines
 
@@ -43,7 +44,7 @@ def run(args: Namespace) -> int:
     if args.output is None:
         print(printable_lines(picture), end="")
     else:
-        args.output.write_text(picture, encoding="utf-8")
+        write_result(args.output, picture)
     return 0
 
 
@@ -53,7 +54,7 @@ def write_page(args: Namespace) -> int:
     if given:
         raise CannotRun(f"--html FILE holds the whole history, and takes no {' and no '.join(given)}")
     shown = asyncio.run(_recorded_run(args))
-    args.html.write_text(html_file([shown], args.language), encoding="utf-8")
+    write_result(args.html, html_file([shown], args.language))
     return 0
 
 

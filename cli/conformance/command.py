@@ -12,6 +12,7 @@ from pathlib import Path
 from regroup.cli.conformance.arguments import OWN_EMULATOR
 from regroup.cli.conformance.steerable_cluster import run_steerable_cluster
 from regroup.cli.jobs import CannotRun, cannot_run_after
+from regroup.cli.result_files import write_result
 from regroup.cli.serve.log import configure_log
 from regroup.cli.terminal.text import printable_lines
 from regroup.conformance.differential.comparison import encode_comparison, format_comparison, summarize
@@ -125,7 +126,7 @@ def courses_options(args: Namespace) -> str:
 
 def _write(path: Path | None, text: str) -> None:
     if path is not None:
-        path.write_text(text + "\n", encoding="utf-8")
+        write_result(path, text + "\n")
 
 
 def _now() -> str:
