@@ -26,6 +26,9 @@ class LoopThread:
 
     def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
         self._loop = new_loop()
+        self._is_stopping = False
+        # Without it a coroutine could be submitted behind the one that cancels all others, and never end.
+        self._submitting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="regroup-emulator", daemon=True)
         self._thread.start()
 
@@ -34,20 +37,36 @@ class LoopThread:
         self._loop.run_forever()
 
     def start(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run the coroutine in the thread, and return a future that gets its result. Raises EmulatorDown after
-        `stop`."""
-        if self.is_stopped:
-            coroutine.close()
-            raise EmulatorDown("the emulator was closed")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        """Run the coroutine in the thread, and return a future that gets its result. Raises EmulatorDown once `stop`
+        was called."""
+        return self._start(coroutine)
+
+    def _start_last(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """The same, and refuse all later coroutines."""
+        return self._start(coroutine, is_last=True)
+
+    def _start(self, coroutine: Coroutine[Any, Any, Result], *, is_last: bool = False) -> Future[Result]:
+        with self._submitting:
+            if not self._is_stopping:
+                self._is_stopping = is_last
+                return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        coroutine.close()
+        raise EmulatorDown("the emulator was closed")
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Run the coroutine in the thread, and wait for its result. It is cancelled if the wait is interrupted, as by
         Ctrl-C."""
+        return self._result_of(coroutine, self.start)
+
+    def _result_of(
+        self,
+        coroutine: Coroutine[Any, Any, Result],
+        start: Callable[[Coroutine[Any, Any, Result]], Future[Result]],
+    ) -> Result:
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("a condition of a wait cannot call the emulator; use the GroupView that it is given")
-        future = self.start(coroutine)
+        future = start(coroutine)
         try:
             return future.result()
         except CancelledError:
@@ -58,11 +77,11 @@ class LoopThread:
 
     @property
     def is_stopped(self) -> bool:
-        return self._loop.is_closed()
+        return self._is_stopping
 
     def stop(self) -> None:
         """Cancel the coroutines that still run, and end the thread."""
-        self.run(self._cancel_tasks())
+        self._result_of(self._cancel_tasks(), self._start_last)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
