@@ -61,6 +61,22 @@ async def test_snapshots_that_leave_out_events_are_damaged(covered: int) -> None
     assert (await load_groups(store, until=4))["second"] == group_after(1, "second"), "before these snapshots"
 
 
+class BusyStore(MemoryStore):
+    """A store to which another coordinator appends an event while a load waits for the snapshots."""
+
+    async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
+        await self.append([records("another")[self.last_position - 3]])
+        return await super().load_snapshots(at)
+
+
+async def test_a_group_of_another_coordinator_may_change_during_a_load() -> None:
+    store = BusyStore()
+    await store.append(records())
+    for events in (1, 2, 3):
+        loaded = await load_groups(store)
+        assert loaded == {"payments": group_after(3), "another": group_after(events, "another")}
+
+
 async def test_snapshots_of_another_version_are_ignored_while_the_whole_history_is_there() -> None:
     store = await store_with(*records())
     await store.save_snapshots(2, [replace(snapshot(2), version=99, payload=b"{}")])
