@@ -234,16 +234,14 @@ class TransactionCoordinator:
     def _complete(self, transactional_id: str) -> None:
         """Write the markers of a transaction whose outcome is final, and end it in the groups of which it has offsets.
         If one of these groups is being loaded, do all this again later."""
-        self._timers.pop(transactional_id, None)
         transaction = self._find(transactional_id)
         if transaction is None or not transaction.is_prepared:
             return
-        offsets = transaction.partitions.get(OFFSETS_TOPIC, ())
-        if not self._offsets.are_loaded(offsets):
-            loop = asyncio.get_running_loop()
-            self._timers[transactional_id] = loop.call_later(GROUP_LOAD_RETRY_DELAY_S, self._complete, transactional_id)
+        if not self._has_loaded_groups(transaction):
+            self._set_timer(transactional_id, GROUP_LOAD_RETRY_DELAY_S, self._complete)
             return
-        if transactional_id not in self._completing:
+        work = self._completing.get(transactional_id)
+        if work is None or work.is_done:
             self._completing[transactional_id] = self._turns.run(self._complete_in_turns(transaction), self._on_error)
             self._completing = {each: work for each, work in self._completing.items() if not work.is_done}
 
@@ -252,10 +250,24 @@ class TransactionCoordinator:
         prepared until the last marker is written."""
         with suppress(StoreError):  # `start` writes them once the store is reopened
             yield from self._write_markers(transaction)
-            offsets = transaction.partitions.get(OFFSETS_TOPIC, ())
-            self._offsets.end_transaction(offsets, transaction.producer_id, committed=transaction.is_committed)
-            completed = TransactionCompleted(transactional_id=transaction.transactional_id)
-            self._state.record_event(completed, TRANSACTION_END)
+            self._end(transaction.transactional_id)
+
+    def _end(self, transactional_id: str) -> None:
+        """End a transaction whose markers are written, in the groups of which it has offsets and in the history. If one
+        of these groups is being loaded, do this again later, because it would not take the end."""
+        transaction = self._find(transactional_id)
+        if transaction is None or not transaction.is_prepared:
+            return
+        if not self._has_loaded_groups(transaction):
+            self._set_timer(transactional_id, GROUP_LOAD_RETRY_DELAY_S, self._end)
+            return
+        offsets = transaction.partitions.get(OFFSETS_TOPIC, ())
+        self._offsets.end_transaction(offsets, transaction.producer_id, committed=transaction.is_committed)
+        with suppress(StoreError):  # `start` ends it once the store is reopened
+            self._state.record_event(TransactionCompleted(transactional_id=transactional_id), TRANSACTION_END)
+
+    def _has_loaded_groups(self, transaction: Transaction) -> bool:
+        return self._offsets.are_loaded(transaction.partitions.get(OFFSETS_TOPIC, ()))
 
     def _on_error(self, error: Exception) -> None:
         log.error("transaction could not be completed", exc_info=error)
@@ -279,18 +291,14 @@ class TransactionCoordinator:
     def _on_event(self, event: ClusterEvent) -> None:
         if isinstance(event, PartitionsAddedToTransaction) and event.transactional_id not in self._timers:
             self._start_timeout(self._state.image.transactions[event.transactional_id])
-        elif isinstance(event, TransactionPrepared):
-            timer = self._timers.pop(event.transactional_id, None)
-            if timer is not None:
-                timer.cancel()
+        elif isinstance(event, (TransactionPrepared, TransactionCompleted)):
+            self._cancel_timer(event.transactional_id)
 
     def _start_timeout(self, transaction: Transaction) -> None:
         delay_s = max(0, transaction.deadline_ms - self._state.now_ms()) / 1000
-        timer = asyncio.get_running_loop().call_later(delay_s, self._check_timeout, transaction.transactional_id)
-        self._timers[transaction.transactional_id] = timer
+        self._set_timer(transaction.transactional_id, delay_s, self._check_timeout)
 
     def _check_timeout(self, transactional_id: str) -> None:
-        self._timers.pop(transactional_id, None)
         transaction = self._find(transactional_id)
         if transaction is None or not transaction.is_ongoing:
             return
@@ -300,3 +308,18 @@ class TransactionCoordinator:
         with suppress(StoreError):  # `start` aborts it once the store is reopened
             reason = f"it exceeded its timeout of {transaction.timeout_ms} ms"
             self._prepare(fencing_abort(transaction, reason), TRANSACTION_TIMEOUT)
+
+    def _set_timer(self, transactional_id: str, delay_s: float, call: Callable[[str], None]) -> None:
+        """Call a function with this transactional id after a delay, in place of the call that its timer waits for."""
+
+        def run() -> None:
+            del self._timers[transactional_id]
+            call(transactional_id)
+
+        self._cancel_timer(transactional_id)
+        self._timers[transactional_id] = asyncio.get_running_loop().call_later(delay_s, run)
+
+    def _cancel_timer(self, transactional_id: str) -> None:
+        timer = self._timers.pop(transactional_id, None)
+        if timer is not None:
+            timer.cancel()
