@@ -132,6 +132,7 @@ class PartitionLog:
         )
         self.producers.end_transaction(producer_id, epoch, offset, committed=committed)
         self._store(data, 1, at_ms)
+        self._apply_retention()
         self.notify_listeners()
         return offset
 

@@ -73,6 +73,14 @@ def test_retention_deletes_the_oldest_batches_and_never_the_newest(sizes: list[i
     assert size_bytes <= limit or len(remaining) == 1
 
 
+def test_markers_too_count_for_retention() -> None:
+    log = new_log(retention_bytes=1_000)
+    for _ in range(100):
+        log.append_marker(1, 0, committed=True, at_ms=1000)
+    assert 1 <= log.batch_count < 10
+    assert (log.log_start_offset, log.log_end_offset) == (100 - log.batch_count, 100)
+
+
 def test_a_read_returns_whole_batches_up_to_its_limit_and_at_least_one() -> None:
     log = new_log()
     for _ in range(3):
