@@ -64,8 +64,12 @@ class ShardLeadership:
             await self._start_shards(self._stop_moved_shards(coordinator_epoch))
 
     async def load(self, shard: int) -> None:
-        """Start the coordinator of the shard again, which loads the shard's groups from the store."""
+        """Start the coordinator of the shard again, which loads the shard's groups from the store. A coordinator that
+        runs answers its held requests first, and refuses new ones, whose events the load would miss."""
         async with self._changing:
+            coordinator = self._router.coordinators[shard]
+            if coordinator.is_ready:
+                coordinator.begin_load()
             await self._start_shards([shard])
 
     def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:

@@ -134,6 +134,19 @@ async def test_a_stopping_broker_answers_its_held_requests(brokers: ClusterHarne
     await stopping
 
 
+@behaviour("recovery.unload-answers-parked-requests")
+async def test_a_running_coordinator_that_loads_again_answers_its_held_requests(brokers: ClusterHarness) -> None:
+    group, home = "g", expected_coordinator("g")
+    await brokers.add_member(group, home)
+    waiting = await brokers.client(home, "second")
+    waiting.send(join_request(group), 3)
+    await wait_until(lambda: brokers.cluster.coordinator_of(group).group(group).state.value == "PreparingRebalance")
+    loading = asyncio.create_task(brokers.cluster.finish_load(group))
+    assert (await waiting.receive(g.JoinGroupRequest.api_key, 3)).error_code == E.NOT_COORDINATOR
+    await loading
+    assert brokers.cluster.coordinator_of(group).is_ready
+
+
 @behaviour("recovery.stable-group")
 async def test_the_next_broker_loads_the_groups_of_a_stopped_one(brokers: ClusterHarness) -> None:
     members = {group: await brokers.add_member(group, expected_coordinator(group)) for group in GROUPS}
