@@ -5,7 +5,7 @@ from typing import NamedTuple
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.targets import ASSIGNORS
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup, ConsumerMember, every_partition
-from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES
+from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES, size_of_text
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 
@@ -14,7 +14,7 @@ JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 
 
 TEXT_BYTES = 2
-"""What a text takes in a record beside its characters."""
+"""The bytes that a text takes in a record beside those of its characters."""
 
 
 class HeartbeatRefusal(NamedTuple):
@@ -133,7 +133,7 @@ def refuse_description(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | No
     which Kafka could not write them; None if they fit."""
     names = command.subscribed_topics or ()
     texts = (command.group_id, command.member_id, command.instance_id or "", command.rack_id or "", command.client_id)
-    size = sum(len(each) + TEXT_BYTES for each in (*names, *texts, command.subscribed_regex or ""))
+    size = sum(size_of_text(each) + TEXT_BYTES for each in (*names, *texts, command.subscribed_regex or ""))
     if size <= MAX_BATCH_BYTES:
         return None
     return HeartbeatRefusal(

@@ -34,15 +34,15 @@ host, two timeouts, the lengths of subscription and assignment."""
 def offsets_fit(group_id: str, offsets: Sequence[RequestedOffset]) -> bool:
     """Whether the offsets of one request fit into one batch of the log. To save time, their sizes are summed up only if
     a batch could be too small for as many offsets of the greatest length."""
-    group_bytes = _size_of(group_id)
+    group_bytes = size_of_text(group_id)
     longest = max([len(each.topic) + len(each.metadata) for each in offsets], default=0)
     if len(offsets) * (100 + group_bytes + 3 * longest) < MAX_BATCH_BYTES:
         return True
     total_bytes = _BATCH_HEADER_BYTES
     for number, each in enumerate(offsets):
-        metadata_bytes = _size_of(each.metadata)
+        metadata_bytes = size_of_text(each.metadata)
         value_bytes = _OFFSET_VALUE_BYTES + _size_of_number(metadata_bytes + 1) + metadata_bytes
-        key_bytes = _KEY_BYTES + group_bytes + _OFFSET_KEY_BYTES + _size_of(each.topic)
+        key_bytes = _KEY_BYTES + group_bytes + _OFFSET_KEY_BYTES + size_of_text(each.topic)
         total_bytes += _record_bytes(number, key_bytes, value_bytes)
     return total_bytes <= MAX_BATCH_BYTES
 
@@ -50,15 +50,15 @@ def offsets_fit(group_id: str, offsets: Sequence[RequestedOffset]) -> bool:
 def group_fits(group: Group, members: Iterable[Member]) -> bool:
     """Whether the metadata record of the group fits into one batch, if the group had these members."""
     value_bytes = _GROUP_VALUE_BYTES
-    value_bytes += sum(_size_of(each or "") for each in (group.protocol_type, group.protocol_name, group.leader_id))
+    value_bytes += sum(size_of_text(each or "") for each in (group.protocol_type, group.protocol_name, group.leader_id))
     for member in members:
         profile = member.profile
         texts = (member.member_id, profile.instance_id or "", profile.client_id, profile.client_host)
         subscription = next(
             (each.metadata for each in profile.supported_protocols if each.name == group.protocol_name), b""
         )
-        value_bytes += _MEMBER_BYTES + sum(map(_size_of, texts)) + len(subscription) + len(member.assignment)
-    key_bytes = _KEY_BYTES + _size_of(group.group_id)
+        value_bytes += _MEMBER_BYTES + sum(map(size_of_text, texts)) + len(subscription) + len(member.assignment)
+    key_bytes = _KEY_BYTES + size_of_text(group.group_id)
     return _BATCH_HEADER_BYTES + _record_bytes(0, key_bytes, value_bytes) <= MAX_BATCH_BYTES
 
 
@@ -69,7 +69,8 @@ def _record_bytes(number: int, key_bytes: int, value_bytes: int) -> int:
     return _size_of_signed(body) + body
 
 
-def _size_of(text: str) -> int:
+def size_of_text(text: str) -> int:
+    """The number of bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 

@@ -37,7 +37,7 @@ from regroup.coordinator.consumer_group import (
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import MemberProfile
-from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES
+from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES, size_of_text
 from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
 from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, Subscription, decode_subscription
@@ -101,7 +101,7 @@ def refuse_join(
 
 
 def size_of(profile: MemberProfile) -> int:
-    return sum(len(each.name) + len(each.metadata) for each in profile.supported_protocols)
+    return sum(size_of_text(each.name) + len(each.metadata) for each in profile.supported_protocols)
 
 
 def is_protocol_supported(consumer: ConsumerGroup, command: JoinGroup) -> bool:

@@ -161,6 +161,12 @@ def test_a_subscription_beyond_a_batch_of_the_log_is_refused() -> None:
     assert harness.join("m", *names[:20_000]).code is E.NONE
 
 
+def test_a_description_is_measured_in_bytes_of_utf_8() -> None:
+    harness = ConsumerHarness()
+    assert harness.join("m", "foo", rack_id="é" * 600_000).code is E.UNKNOWN_SERVER_ERROR
+    assert harness.join("m", "foo", rack_id="e" * 600_000).code is E.NONE
+
+
 def test_a_member_without_an_id_gets_the_new_one() -> None:
     answer = ConsumerHarness().join("", new_member_id="m3", requires_member_id=False)
     assert (answer.response.member_id, answer.epoch) == ("m3", 2)

@@ -130,6 +130,14 @@ def test_a_description_that_kafka_could_not_write_is_refused() -> None:
     assert "big" not in harness.consumer.members
 
 
+def test_the_names_of_protocols_are_measured_in_bytes_of_utf_8() -> None:
+    _, client = founded_by_consumer()
+    client.member_id, client.protocol_names = "big", ("range", "é" * 600_000)
+    assert client.send_join().code is E.UNKNOWN_SERVER_ERROR
+    client.protocol_names = ("range", "e" * 600_000)
+    assert client.send_join().code is E.NONE
+
+
 @behaviour("cg.cm.votes-and-racks")
 def test_the_rack_of_a_subscription_is_taken_over_and_classic_members_do_not_vote() -> None:
     harness, client = founded_by_consumer()
