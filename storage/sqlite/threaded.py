@@ -83,10 +83,11 @@ class ProcessConnection(ThreadConnection):
     @classmethod
     async def open(cls, address: str) -> Self:
         connection = await aiosqlite.connect(address, uri=True, isolation_level=None)
-        committing = sqlite3.connect(address, uri=True, isolation_level=None)
-        for pragma in COMMITTING_PRAGMAS:
-            committing.execute(pragma)
-        return cls(connection, committing)
+        try:
+            return cls(connection, connect_for_commits(address))
+        except BaseException:
+            await connection.close()
+            raise
 
     async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
         self._committing.execute(statement, parameters)
@@ -96,8 +97,22 @@ class ProcessConnection(ThreadConnection):
         await self._connection.execute_fetchall(BEGIN_LOG_AGAIN)
 
     async def close(self) -> None:
-        self._committing.close()
-        await super().close()
+        try:
+            self._committing.close()
+        finally:
+            await super().close()
+
+
+def connect_for_commits(address: str) -> sqlite3.Connection:
+    """Open the connection that commits in the event loop's thread. If that fails, none is left open."""
+    connection = sqlite3.connect(address, uri=True, isolation_level=None)
+    try:
+        for pragma in COMMITTING_PRAGMAS:
+            connection.execute(pragma)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 async def open_store(

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import struct
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from regroup.storage.errors import (
     UnsupportedStoreVersion,
 )
 from regroup.storage.records import Head, NewRecord
+from regroup.storage.sqlite import threaded
 from regroup.storage.sqlite.files import initialize_store, store_exists
 from regroup.storage.sqlite.inline import open_inline_store
 from regroup.storage.sqlite.schema import READABLE_VERSIONS, SCHEMA_VERSION
@@ -169,6 +171,17 @@ async def test_all_records_are_there_after_reopening(tmp_path: Path, opener: Ope
         assert await store.heads() == {"payments": Head(3, 1, 3)}
         assert await store.append([record(4)]) == 4
     assert sorted(contents(tmp_path)) == ["store", "store.lock"]
+
+
+async def test_a_store_that_could_not_be_opened_leaves_no_thread_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await filled(tmp_path / "store")
+    before = set(threading.enumerate())
+    monkeypatch.setattr(threaded, "COMMITTING_PRAGMAS", ("no statement",))
+    with pytest.raises(StoreError):
+        await open_store(path, durability="process")
+    assert set(threading.enumerate()) <= before
 
 
 async def test_the_events_can_be_queried_in_the_sqlite_shell(tmp_path: Path) -> None:
