@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed
+from regroup.protocol.internal_topics import INTERNAL_TOPICS
 from regroup.protocol.messages.records import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -144,7 +145,10 @@ class OffsetApis:
     def _delete(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         index = wanted.partition_index
         try:
-            log = self._find_log(topic, index)
+            found = self._finder.find_topic(topic)
+            if topic in INTERNAL_TOPICS and 0 <= index < found.partitions:
+                raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION)  # before the leader is looked for
+            log = self._finder.find_log(found, index)
             offset = log.high_watermark if wanted.offset == -1 else wanted.offset
             if not 0 <= offset <= log.high_watermark:
                 raise RequestError(ErrorCode.OFFSET_OUT_OF_RANGE)

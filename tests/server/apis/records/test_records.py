@@ -4,6 +4,7 @@ import pytest
 from crc32c import crc32c
 
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.protocol.messages.records import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from regroup.protocol.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from regroup.protocol.messages.transactions import InitProducerIdRequest
@@ -95,6 +96,14 @@ async def test_records_before_an_offset_are_deleted(
     (deleted,) = (await client.call(request)).topics[0].partitions
     assert (deleted.low_watermark, deleted.error_code) == (low_watermark, code)
     assert (await list_offset(client, -2)).offset == max(low_watermark, 0)
+
+
+async def test_records_of_an_internal_topic_cannot_be_deleted(client, harness) -> None:
+    await harness.create_topic(OFFSETS_TOPIC)
+    partitions = [DeleteRecordsPartition(partition_index=index, offset=-1) for index in (0, 1)]
+    topics = [DeleteRecordsTopic(name=OFFSETS_TOPIC, partitions=partitions)]
+    deleted = (await client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1))).topics[0].partitions
+    assert [each.error_code for each in deleted] == [E.INVALID_TOPIC_EXCEPTION, E.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 async def test_initializing_a_transactional_producer_again_fences_the_first(client) -> None:
