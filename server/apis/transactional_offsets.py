@@ -42,7 +42,8 @@ class TransactionalOffsetApis:
         return {TxnOffsetCommitRequest.api_key: self.commit_offsets}
 
     def commit_offsets(self, request: TxnOffsetCommitRequest, exchange: Exchange) -> None:
-        """Answer a TxnOffsetCommit. If none of its partitions exists, neither transaction nor group is checked.
+        """Answer a TxnOffsetCommit, once the events on which the check of the transaction rests are durable. If none of
+        its partitions exists, neither transaction nor group is checked.
 
         Since v6 topics are named by id (KIP-1319).
         """
@@ -55,7 +56,8 @@ class TransactionalOffsetApis:
         if offsets and not code:
             code = self._check_transaction(request, exchange)
         if code or not offsets:
-            exchange.respond(_response(requested, lambda name, index: code))
+            response = _response(requested, lambda name, index: code)
+            exchange.respond_when_durable(response, self._state.when_durable)
             return
         command = c.TxnOffsetCommit(
             group_id=request.group_id,
