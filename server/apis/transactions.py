@@ -1,9 +1,10 @@
 """Handlers of requests of transactional producers: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn."""
 
 from collections.abc import Callable
+from functools import partial
 
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.internal_topics import OFFSETS_TOPIC
+from regroup.protocol.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from regroup.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -101,19 +102,27 @@ class TransactionApis:
     def _add(
         self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
-        """Add the partitions to the transaction and return their error codes. If one of them does not exist, none is
-        added."""
-        missing, not_attempted = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        """Add the partitions to the transaction and return their error codes. If one of them does not exist, or is one
+        of an internal topic and a producer asks, none is added."""
+        not_attempted = ErrorCode.OPERATION_NOT_ATTEMPTED
         if error := self._check_id(producer.transactional_id):
             return _results(topics, lambda topic, index: error)
-        if not all(self._exists(each.name, index) for each in topics for index in each.partitions):
-            return _results(topics, lambda topic, index: not_attempted if self._exists(topic, index) else missing)
+        refusal = partial(self._refusal, is_broker=exchange.version >= _BROKERS_ADD_SINCE)
+        if any(refusal(each.name, index) for each in topics for index in each.partitions):
+            return _results(topics, lambda topic, index: refusal(topic, index) or not_attempted)
         partitions: dict[str, list[int]] = {}
         for each in topics:
             partitions.setdefault(each.name, []).extend(each.partitions)
         code = self._transactions.add_partitions(producer, partitions, exchange.cause)
         code = _code_for_version(code, exchange.version, fenced_since=2)
         return _results(topics, lambda topic, index: code)
+
+    def _refusal(self, topic: str, index: int, *, is_broker: bool) -> ErrorCode | None:
+        """The error code of a partition that cannot be added to a transaction; None if it can. In Kafka only brokers
+        may add partitions of internal topics, which they do for a group with offsets."""
+        if topic in INTERNAL_TOPICS and not is_broker:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return None if self._exists(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _verify(
         self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange

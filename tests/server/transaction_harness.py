@@ -57,16 +57,20 @@ class TransactionalClient:
         return self
 
     async def add_partitions(self, *partitions: int, topic: str = "orders", version: int = 3) -> list[int]:
-        topics = [x.AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))]
+        (codes,) = await self.add_topics([x.AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))], version)
+        return codes
+
+    async def add_topics(self, topics: list[x.AddPartitionsToTxnTopic], version: int) -> list[list[int]]:
+        """The error codes of the partitions of each topic."""
         if version >= 4:
             transaction = x.AddPartitionsToTxnTransaction(**self.identity, topics=topics)
             answer = await self.call(x.AddPartitionsToTxnRequest(transactions=[transaction]), version)
-            (results,) = answer.results_by_transaction[0].topic_results
+            results = answer.results_by_transaction[0].topic_results
         else:
             fields = {f"v3_and_below_{name}": value for name, value in self.identity.items()}
             answer = await self.call(x.AddPartitionsToTxnRequest(**fields, v3_and_below_topics=topics), version)
-            (results,) = answer.results_by_topic_v3_and_below
-        return [each.partition_error_code for each in results.results_by_partition]
+            results = answer.results_by_topic_v3_and_below
+        return [[each.partition_error_code for each in topic.results_by_partition] for topic in results]
 
     async def write(self, value: bytes, partition: int = 0, version: int | None = None) -> int:
         batch = write_batch(

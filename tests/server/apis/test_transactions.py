@@ -1,5 +1,6 @@
 """Transactions over the wire: epochs, fencing, isolation levels, and the offsets of groups."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -9,11 +10,13 @@ from msgspec.structs import replace
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.protocol.messages import transactions as x
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity
 from regroup.storage.memory import MemoryStore
 from tests.coordinator.group_harness import behaviour
 from tests.server.transaction_harness import TransactionHarness, running_transactions, write_and_commit
+from tests.server.wire_client import wait_until
 
 
 @pytest.fixture
@@ -190,13 +193,19 @@ async def test_partitions_are_added_all_or_none(harness: TransactionHarness, ver
     assert await producer.write(b"there", partition=1) == 0
 
 
+@pytest.mark.parametrize("version", [0, 3, 4])
+async def test_only_brokers_add_partitions_of_internal_topics(harness: TransactionHarness, version: int) -> None:
+    await harness.cluster.ensure_topic(OFFSETS_TOPIC, 50)
+    producer = await (await harness.producer()).begin()
+    codes = [E.OPERATION_NOT_ATTEMPTED, E.TOPIC_AUTHORIZATION_FAILED] if version < 4 else [0, 0]
+    topics = [x.AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in ("orders", OFFSETS_TOPIC)]
+    assert await producer.add_topics(topics, version) == [[code] for code in codes]
+
+
 async def test_partitions_of_a_topic_that_is_named_twice_are_all_added(harness: TransactionHarness) -> None:
     producer = await (await harness.producer()).begin()
     topics = [x.AddPartitionsToTxnTopic(name="orders", partitions=[index]) for index in (0, 1)]
-    fields = {f"v3_and_below_{name}": value for name, value in producer.identity.items()}
-    answer = await producer.call(x.AddPartitionsToTxnRequest(**fields, v3_and_below_topics=topics), 3)
-    results = answer.results_by_topic_v3_and_below
-    assert [[each.partition_error_code for each in topic.results_by_partition] for topic in results] == [[0], [0]]
+    assert await producer.add_topics(topics, 3) == [[0], [0]]
     assert [await producer.write(b"there", partition=index) for index in (0, 1)] == [0, 0]
 
 
@@ -337,6 +346,19 @@ async def test_old_producers_get_another_code_for_a_group_that_is_being_loaded(h
     harness.cluster.coordinator_of("g")._unload(E.COORDINATOR_LOAD_IN_PROGRESS)
     codes = [await producer.commit_offset(7, version=version) for version in (1, 2)]
     assert codes == [E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+async def test_a_refused_commit_is_answered_once_the_events_behind_the_refusal_are_stored(
+    harness: TransactionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = await (await harness.producer()).begin()
+    when_stored: list[Callable[[], None]] = []
+    monkeypatch.setattr(harness.cluster.state, "when_durable", lambda call, _: when_stored.append(call))
+    committing = asyncio.create_task(producer.commit_offset(7))
+    await wait_until(lambda: when_stored or committing.done())
+    assert not committing.done()
+    when_stored[0]()
+    assert await committing == E.INVALID_TXN_STATE
 
 
 async def test_a_transaction_that_ends_while_brokers_start_has_markers_once_its_outcome_is_stored(
