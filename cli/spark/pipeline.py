@@ -119,14 +119,14 @@ def _ingest(spark: SparkSession, args: Namespace) -> int:
 
 def _tables(spark: SparkSession, args: Namespace) -> int:
     with ProgressReporter() as on_progress:
-        interrupted = build.build_tables(spark, args.folder, is_full=args.full, progress=on_progress)
+        incomplete = build.build_tables(spark, args.folder, is_full=args.full, progress=on_progress)
     for name in build.TABLE_NAMES:
         print(f"{read_table(spark, args.folder, name).count():>12,}  {name}")
-    for store in interrupted:
+    for store in incomplete:
         print(
             printable(
-                f"{store}: its last ingest was interrupted, and the tables lack what that has written: "
-                f"regroup pipeline ingest STORES {args.folder}, and build them again"
+                f"{store}: its last ingest is not complete: it was interrupted, or still runs. The tables "
+                f"lack what it has written: regroup pipeline ingest STORES {args.folder}, and build them again"
             ),
             file=sys.stderr,
         )

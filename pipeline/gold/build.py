@@ -31,7 +31,8 @@ def build_tables(
     Events that the present version was built from are not folded again, unless `is_full`. Readers take the new version
     once it is complete; an older one stays until it is removed. Raises a StoreError.
 
-    Returns the stores whose last ingest was interrupted: the tables have only the events of the ingests before.
+    Returns the stores whose last ingest is not complete, since it was interrupted, or still runs: the tables have only
+    the events of the ingests before.
     """
     place = location_of(folder, spark)
     prepare_folder(place)
@@ -54,4 +55,4 @@ def build_tables(
     except BaseException:
         version.remove_folder()
         raise
-    return plan.interrupted
+    return plan.incomplete

@@ -58,8 +58,9 @@ class FoldPlan:
     earlier: Location | None = None
     """The version that is continued; None if all events are folded."""
     states: DataFrame | None = None
-    interrupted: tuple[str, ...] = ()
-    """The stores whose last ingest has not completed; what it has written is not folded."""
+    incomplete: tuple[str, ...] = ()
+    """The stores whose last ingest is not complete: it was interrupted, or still runs. What it has written is not
+    folded."""
 
     def link_complete_rows(self) -> frozenset[str]:
         """Link the earlier version's complete rows into the new one, and return the names of these tables."""
@@ -91,13 +92,13 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     That happens too if the present version cannot be continued: other code has made it, or events that it was built
     from are no longer there.
     """
-    sources, blocks, interrupted = sources_of(folder)
+    sources, blocks, incomplete = sources_of(folder)
     earlier, folded = (None, None) if is_full else continuable(folder, sources)
     prefix = "part" if folded is None else f"part-{version_number(version.name):06}"
     target = FoldTarget(version, prefix, keeps_state=bool(blocks))
     if folded is None or earlier is None:
         events = read_bronze(spark, folder, blocks, sources.through) if blocks else read_events(spark, folder)
-        return FoldPlan(events, topic_events(events), target, sources, interrupted=interrupted)
+        return FoldPlan(events, topic_events(events), target, sources, incomplete=incomplete)
     sources = msgspec.structs.replace(sources, continued=folded.continued + 1)
     with (earlier / STATE_FOLDER / "topics.parquet").opened() as file:
         topics = pq.read_table(file)
@@ -107,11 +108,11 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     events = read_bronze(spark, folder, blocks, sources.through, folded.through)
     states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
     topics = pa.concat_tables([topics, topic_events(events)])
-    return FoldPlan(events, topics, target, sources, earlier, states, interrupted)
+    return FoldPlan(events, topics, target, sources, earlier, states, incomplete)
 
 
 def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]], tuple[str, ...]]:
-    """The events that are in a folder now, the files of each store, and the stores whose last ingest was interrupted.
+    """The events that are in a folder now, the files of each store, and the stores whose last ingest is not complete.
 
     A store counts up to the position in its manifest. Behind it blocks may be missing, since they are written in
     parallel. Of a store that was trimmed through its last position there are only snapshots.
@@ -121,10 +122,10 @@ def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenB
     names = sorted({*written, *store_folders(folder / "snapshots")})
     through = {name: manifests[name].through if name in manifests else 0 for name in names}
     blocks = {name: [each for each in written.get(name, []) if each.after < through[name]] for name in names}
-    interrupted = (name for name in names if any(each.through > through[name] for each in written.get(name, [])))
+    incomplete = (name for name in names if any(each.through > through[name] for each in written.get(name, [])))
     files = {} if blocks else (folder / "events").files("chunk-*.parquet")
     sources = FoldedSources(state_format(), through, {file.name: size for file, size in files.items()})
-    return sources, blocks, tuple(manifests[name].path if name in manifests else name for name in interrupted)
+    return sources, blocks, tuple(manifests[name].path if name in manifests else name for name in incomplete)
 
 
 def store_folders(folder: Location) -> dict[str, Location]:

@@ -120,9 +120,9 @@ def test_an_ingest_names_a_store_whose_events_were_trimmed_before_they_were_inge
 
 
 def folded(folder: Path) -> tuple[list[int], int]:
-    """The last position of each store that tables are built from, and how many stores have an interrupted ingest."""
-    sources, _, interrupted = sources_of(location_of(folder / "out"))
-    return list(sources.through.values()), len(interrupted)
+    """The last position of each store that tables are built from, and how many stores have an incomplete ingest."""
+    sources, _, incomplete = sources_of(location_of(folder / "out"))
+    return list(sources.through.values()), len(incomplete)
 
 
 @pytest.mark.parametrize("events_before", [0, 30])

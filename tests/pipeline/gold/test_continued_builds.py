@@ -135,7 +135,7 @@ def test_events_of_an_interrupted_ingest_are_in_the_tables_once_a_later_one_has_
         file.write_bytes(content)
     capsys.readouterr()
     assert main(["pipeline", "tables", str(out)]) == 0
-    assert f"{tmp_path / 'a.db'}: its last ingest was interrupted" in capsys.readouterr().err
+    assert f"{tmp_path / 'a.db'}: its last ingest is not complete" in capsys.readouterr().err
     ingest(spark, str(tmp_path / "a.db"), out)
     assert build_tables(spark, out) == ()
     rows = rows_of(spark, out)
