@@ -115,14 +115,19 @@ def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenB
     """The events that are in a folder now, the files of each store, and the stores whose last ingest is not complete.
 
     A store counts up to the position in its manifest. Behind it blocks may be missing, since they are written in
-    parallel. Of a store that was trimmed through its last position there are only snapshots.
+    parallel. Of a store that was trimmed through its last position there are only snapshots. Without a manifest the
+    first ingest is not complete.
     """
     manifests = store_manifests(folder)
     written = {name: written_blocks(place) for name, place in store_folders(folder / "bronze").items()}
     names = sorted({*written, *store_folders(folder / "snapshots")})
     through = {name: manifests[name].through if name in manifests else 0 for name in names}
     blocks = {name: [each for each in written.get(name, []) if each.after < through[name]] for name in names}
-    incomplete = (name for name in names if any(each.through > through[name] for each in written.get(name, [])))
+    incomplete = (
+        name
+        for name in names
+        if name not in manifests or any(each.through > through[name] for each in written.get(name, []))
+    )
     files = {} if blocks else (folder / "events").files("chunk-*.parquet")
     sources = FoldedSources(state_format(), through, {file.name: size for file, size in files.items()})
     return sources, blocks, tuple(manifests[name].path if name in manifests else name for name in incomplete)

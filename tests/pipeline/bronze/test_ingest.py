@@ -141,6 +141,16 @@ def test_what_a_killed_ingest_wrote_is_not_folded_until_the_next_one_has_complet
     assert events_fingerprint(tmp_path / "out") != fingerprint
 
 
+@pytest.mark.parametrize("before", [30, LAST + 1])
+def test_a_trimmed_store_whose_first_ingest_was_killed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    write_store(tmp_path / "a.db", RECORDS)
+    trim_store(tmp_path / "a.db", before=before)
+    ingest_killed_before_the_manifest(tmp_path, monkeypatch)
+    assert folded(tmp_path) == ([0], 1)
+
+
 @pytest.mark.parametrize("before", [30, 51, 55, LAST + 1])
 def test_a_trimmed_store_is_folded_through_its_last_position(tmp_path: Path, before: int) -> None:
     write_store(tmp_path / "a.db", RECORDS)
