@@ -53,8 +53,27 @@ class _Search:
     is_lost: bool = False
     sent: dict[int, int] = field(default_factory=dict)
     """By identity of a request without a response, how many coordinators had been found when it was sent."""
-    failed_ms: dict[type[Message], int] = field(default_factory=dict)
-    """By kind of request, when the last one failed; only those that were not sent again since."""
+    failed_ms: dict[type[Message], list[int]] = field(default_factory=dict)
+    """By kind of request, when those failed that may not have been repeated yet."""
+    reads_records: bool = False
+    """Whether it has asked for the offsets from which it reads: its fetcher then sends Metadata requests too."""
+
+    def on_failure(self, kind: type[Message], at_ms: int) -> None:
+        """Note that a request has failed, or has to be repeated after a backoff."""
+        self.failed_ms.setdefault(kind, []).append(at_ms)
+
+    def ms_since_hasty(self, kind: type[Message], now_ms: int) -> int | None:
+        """How long ago the last request of this kind has failed, if whoever sends one now cannot have waited.
+
+        The consumer and its fetcher ask for Metadata with backoffs of their own, and nothing in a request tells whose
+        it is: one of the two may send it unless both have to wait.
+        """
+        waiting = [each for each in self.failed_ms.pop(kind, []) if now_ms - each < SHORTEST_BACKOFF_MS]
+        senders = 2 if kind is MetadataRequest and self.reads_records else 1
+        if len(waiting) >= senders:
+            return now_ms - waiting[-1]
+        self.failed_ms[kind] = waiting
+        return None
 
 
 class Retries:
@@ -85,12 +104,12 @@ class Retries:
         search = self._searches.setdefault(name, _Search())
         search.sent[id(message)] = search.found
         kind = type(message)
+        search.reads_records |= isinstance(message, OffsetFetchRequest)
         if search.is_lost and isinstance(message, OF_THE_COORDINATOR) and not self._is_by_plan(name, message):
             return MemberViolation(LOOKS_AGAIN, f"{name} sends {kind.__name__}")
-        failed_ms = search.failed_ms.pop(kind, None)
-        if failed_ms is None or self._now_ms() - failed_ms >= SHORTEST_BACKOFF_MS:
+        after_ms = search.ms_since_hasty(kind, self._now_ms())
+        if after_ms is None:
             return None
-        after_ms = self._now_ms() - failed_ms
         return MemberViolation(WAITS_BEFORE_REPEATING, f"{name} repeats {kind.__name__} {after_ms} ms after it failed")
 
     def _is_by_plan(self, name: str, message: Message) -> bool:
@@ -112,9 +131,9 @@ class Retries:
             if not any(codes):
                 search.found, search.is_lost = search.found + 1, False
             else:
-                search.failed_ms[type(message)] = self._now_ms()
+                search.on_failure(type(message), self._now_ms())
         elif response is None and isinstance(message, FindCoordinatorRequest | MetadataRequest):
-            search.failed_ms[type(message)] = self._now_ms()
+            search.on_failure(type(message), self._now_ms())
         elif name in self._paused or (isinstance(message, SyncGroupRequest) and name in self._slow_to_sync):
             return
         elif isinstance(message, OF_THE_COORDINATOR) and found == search.found:
@@ -123,4 +142,4 @@ class Retries:
             if search.is_lost:
                 search.failed_ms.pop(FindCoordinatorRequest, None)
             elif isinstance(message, ConsumerGroupHeartbeatRequest) and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                search.failed_ms[FindCoordinatorRequest] = self._now_ms()
+                search.on_failure(FindCoordinatorRequest, self._now_ms())

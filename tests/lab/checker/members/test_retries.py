@@ -19,7 +19,7 @@ from regroup.protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from regroup.protocol.messages.offsets import OffsetCommitRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse
 
 FOUND = FindCoordinatorResponse(node_id=0, host="broker", port=1)
 COMMIT = OffsetCommitRequest(group_id="payments", topics=[])
@@ -127,6 +127,18 @@ def test_a_failed_metadata_request_has_a_backoff_of_its_own() -> None:
     anna.find()
     assert anna.sentences == []
     anna.call(MetadataRequest(topics=[]), None)
+    assert anna.sentences == [WAITS_BEFORE_REPEATING]
+
+
+def test_a_consumer_and_its_fetcher_wait_for_backoffs_of_their_own() -> None:
+    anna = Observed()
+    anna.find()
+    anna.call(OffsetFetchRequest(group_id="payments"), OffsetFetchResponse())
+    anna.call(MetadataRequest(topics=[]), None)
+    anna.waited_ms += 40
+    anna.call(MetadataRequest(topics=[]), None)
+    assert anna.sentences == []
+    anna.send(MetadataRequest(topics=[]))
     assert anna.sentences == [WAITS_BEFORE_REPEATING]
 
 
