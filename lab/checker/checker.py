@@ -40,7 +40,7 @@ from regroup.lab.checker.store import store_invariants
 from regroup.lab.checker.store.comparison import GroupComparison
 from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.checker.violations import ViolationLog
-from regroup.server.cluster.events import TopicCreated, decode_cluster_event
+from regroup.server.cluster.events import ClusterEvent, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
@@ -232,10 +232,8 @@ class Checker:
             ):
                 self._violations.report(sentence, detail, position)
             self._violations.report_all(self.outputs.on_stored(record))
-            if record.type == "topic-created":
-                created = decode_cluster_event(record)
-                assert isinstance(created, TopicCreated)
-                self.members.on_topic_created(created.name)
+            if record.type in ("topic-created", "topic-deleted"):
+                self._on_topic(decode_cluster_event(record))
             if record.group is None or decoded is None:
                 continue
             self.state.consumer_groups.on_stored(record, decoded)
@@ -252,6 +250,13 @@ class Checker:
         for group_id in dict.fromkeys([each.group for each in records]):
             if group_id is not None:
                 self._groups.compare(group_id)
+
+    def _on_topic(self, event: ClusterEvent) -> None:
+        match event:
+            case TopicCreated():
+                self.members.on_topic_created(event.name)
+            case TopicDeleted():
+                self.members.on_topic_deleted(event.name, self._now_ms())
 
     # The end
 

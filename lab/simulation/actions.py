@@ -149,4 +149,4 @@ def _perform_on_topic(step: s.TopicStep, world: World) -> None:
         case s.TopicIsDeleted() if topic is not None:
             state.record_event(TopicDeleted(name=step.topic, topic_id=topic.topic_id), PLAN_CAUSE)
             if world.checker:
-                world.checker.members.on_topic_deleted(step.topic, world.now_ms)
+                world.checker.members.on_topic_deletion(step.topic)

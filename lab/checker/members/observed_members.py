@@ -331,15 +331,19 @@ class ObservedMembers:
         """Note that offsets of a group have changed without a commit: its members may now commit lower ones."""
         self._positions.on_other_change(group_id)
 
-    def on_topic_deleted(self, topic: str, at_ms: int) -> None:
-        """Note that a topic was deleted: its partitions need no owner, and in a new topic of its name offsets begin at
-        0."""
-        self._owners.on_topic_deleted(topic, at_ms)
+    def on_topic_deletion(self, topic: str) -> None:
+        """Note that a topic is being deleted: members may see that before it is stored, and then read a new one of its
+        name."""
         self._positions.on_topic_deleted(topic)
         self.subscriptions.on_topic_deleted(topic)
 
+    def on_topic_deleted(self, topic: str, at_ms: int) -> None:
+        """Note that the deletion of a topic is stored: its partitions need no owner, and in a new topic of its name
+        offsets begin at 0."""
+        self._owners.on_topic_deleted(topic, at_ms)
+
     def on_topic_created(self, topic: str) -> None:
-        """Note that a topic was created: its partitions need owners."""
+        """Note that the creation of a topic is stored: its partitions need owners."""
         self._owners.on_topic_created(topic)
 
     # Until now

@@ -1,9 +1,12 @@
 """What the lab makes of a member's requests and notes together."""
 
+import asyncio
+
 import pytest
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.group import Group
+from regroup.coordinator.serialization import Cause
 from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL
 from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.records.outputs import OutputLedger
@@ -29,12 +32,39 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from regroup.server.cluster.events import TopicCreated, TopicDeleted, encode_cluster_event
+from tests.lab.checker.checker_harness import CheckerHarness
 from tests.lab.checker.made_exchanges import checker_state, made_exchange
 
 ORDERS_0 = TopicPartition("orders", 0)
 JOIN = JoinGroupRequest(
     group_id="payments", session_timeout_ms=1, member_id="", protocol_type="consumer", protocols=[], reason=""
 )
+
+
+async def test_partitions_need_no_owner_between_the_stored_events_that_delete_and_create_their_topic() -> None:
+    """The order in the store counts: events may be recorded long before."""
+    harness = CheckerHarness()
+    members = harness.checker.members
+    members.add_member("ben", "payments")
+    members.on_change("ben", PartitionsAssigned((ORDERS_0,)), 0)
+    events = (
+        TopicCreated(name="orders", topic_id="a", partitions=1),
+        TopicDeleted(name="orders", topic_id="a"),
+        TopicCreated(name="orders", topic_id="b", partitions=1),
+    )
+    unowned_s = []
+    for number, event in enumerate(events, 1):
+        record = encode_cluster_event(
+            event, event_number=number, coordinator_epoch=1, at_ms=0, cause=Cause(internal="test")
+        )
+        await asyncio.sleep(10)
+        await harness.store.append([record])
+        at_ms = number * 10_000
+        members.on_change("ben", PartitionsAssigned((ORDERS_0,)), at_ms)
+        members.on_change("ben", PartitionsRevoked((ORDERS_0,)), at_ms)
+        unowned_s.append(members.unowned_s(at_ms + 1_000))
+    assert unowned_s == [1, 10, 11]
 
 
 @pytest.mark.parametrize(("is_zombie", "found"), [(False, [COMMITS_DO_NOT_GO_BACK]), (True, [])])
