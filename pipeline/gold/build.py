@@ -49,7 +49,7 @@ def build_tables(
         for name in TABLE_SCHEMAS:
             if not rows.get(name) and name not in linked:
                 write_empty_table(version, name)
-        write_recorded_tables(spark, place, version, progress)
+        write_recorded_tables(spark, place, version, plan.blocks, plan.through, progress)
         plan.keep_state()
         make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES, files_of_version(version)))
     except BaseException:

@@ -8,6 +8,7 @@ The next build links its files with complete rows, and folds new events from the
 folded as a whole and get no new events, so they need no states.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +62,14 @@ class FoldPlan:
     incomplete: tuple[str, ...] = ()
     """The stores whose last ingest is not complete: it was interrupted, or still runs. What it has written is not
     folded."""
+    blocks: Mapping[str, Sequence[WrittenBlock]] | None = None
+    """The files with all events that the tables are built from, also those that the earlier version was built from, by
+    the store's name; None if there are no ingested stores, or if events were given."""
+
+    @property
+    def through(self) -> Mapping[str, int] | None:
+        """The last position of each ingested store that the tables are built from."""
+        return None if self.sources is None else self.sources.through
 
     def link_complete_rows(self) -> frozenset[str]:
         """Link the earlier version's complete rows into the new one, and return the names of these tables."""
@@ -98,7 +107,7 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     target = FoldTarget(version, prefix, keeps_state=bool(blocks))
     if folded is None or earlier is None:
         events = read_bronze(spark, folder, blocks, sources.through) if blocks else read_events(spark, folder)
-        return FoldPlan(events, topic_events(events), target, sources, incomplete=incomplete)
+        return FoldPlan(events, topic_events(events), target, sources, incomplete=incomplete, blocks=blocks or None)
     sources = msgspec.structs.replace(sources, continued=folded.continued + 1)
     with (earlier / STATE_FOLDER / "topics.parquet").opened() as file:
         topics = pq.read_table(file)
@@ -108,7 +117,7 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     events = read_bronze(spark, folder, blocks, sources.through, folded.through)
     states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
     topics = pa.concat_tables([topics, topic_events(events)])
-    return FoldPlan(events, topics, target, sources, earlier, states, incomplete)
+    return FoldPlan(events, topics, target, sources, earlier, states, incomplete, blocks)
 
 
 def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]], tuple[str, ...]]:

@@ -1,10 +1,12 @@
 """Writes the tables of recorded exchanges: `refused_requests`, `heartbeats` and `lag`."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from regroup.pipeline.bronze.blocks import WrittenBlock
 from regroup.pipeline.bronze.ingest import read_bronze
 from regroup.pipeline.bronze.ingested_exchanges import read_exchanges
 from regroup.pipeline.gold.recorded.exchange_facts import FACTS_SCHEMA, facts_of_batches
@@ -21,18 +23,25 @@ FACTS: Final = "exchange_facts"
 
 
 def write_recorded_tables(
-    spark: SparkSession, folder: Location, version: Location, progress: JobProgress | None = None
+    spark: SparkSession,
+    folder: Location,
+    version: Location,
+    blocks: Mapping[str, Sequence[WrittenBlock]] | None = None,
+    through: Mapping[str, int] | None = None,
+    progress: JobProgress | None = None,
 ) -> None:
     """Replace the empty tables of recorded exchanges in a version, which has the table `commits` already.
 
-    They stay empty if no ingested store has recorded exchanges.
+    They stay empty if no ingested store has recorded exchanges. Events are read as by `read_bronze`, from these blocks
+    up to these positions: what an ingest that is not complete has written may lack events in between.
     """
     exchanges = read_exchanges(spark, folder)
     if exchanges is None:
         return
     place = version / FACTS
     run_with_progress(spark, "decoding exchanges", partial(write_facts, exchanges, place), progress)
-    facts, events = spark.read.schema(spark_ddl(FACTS_SCHEMA)).parquet(place.for_spark), read_bronze(spark, folder)
+    facts = spark.read.schema(spark_ddl(FACTS_SCHEMA)).parquet(place.for_spark)
+    events = read_bronze(spark, folder, blocks, through)
     of_stores = events.join(facts.select("store").distinct(), "store", "left_semi")
     schema = TABLE_SCHEMAS["heartbeats"]
     frames = {

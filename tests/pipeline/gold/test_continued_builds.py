@@ -19,6 +19,7 @@ from regroup.pipeline.gold.folding import FoldTarget, TopicRecords, fold_groups
 from regroup.pipeline.gold.new_events import FoldedSources, sources_of
 from regroup.pipeline.gold.versions import current_version, read_table, tables_folder
 from regroup.pipeline.locations.location import location_of
+from tests.pipeline.gold.recorded.recorded_stores import run_seed
 from tests.pipeline.histories import GROUP_ID, crash_history, halves, trim_store, write_store
 
 PLAN = """
@@ -140,6 +141,26 @@ def test_events_of_an_interrupted_ingest_are_in_the_tables_once_a_later_one_has_
     assert build_tables(spark, out) == ()
     rows = rows_of(spark, out)
     assert rows["violations"].total() == 0
+    build_tables(spark, out, is_full=True)
+    assert rows_of(spark, out) == rows
+
+
+def test_heartbeats_are_read_beside_the_events_of_complete_ingests_only(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regroup.pipeline.bronze.blocks.POSITIONS_PER_BLOCK", 20)
+    out = tmp_path / "out"
+    ingest(spark, str(run_seed(32, tmp_path / "a.db")), out)
+    [manifest] = (out / "ingested").glob("*.json")
+    _, missing, *later = sorted((out / "bronze").rglob("block-*.parquet"))
+    # As if the first ingest had ended at position 20, and the second one had been killed before it wrote that block.
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"through": 20}))
+    missing.unlink()
+    build_tables(spark, out)
+    rows = rows_of(spark, out)
+    assert rows["heartbeats"].total() > 0
+    for each in later:
+        each.unlink()
     build_tables(spark, out, is_full=True)
     assert rows_of(spark, out) == rows
 
