@@ -20,12 +20,14 @@ __all__ = ["Workload", "RecordCounts", "RecordLedger"]
 
 DEFAULT_PARTITIONER: Final = PartitionerSettings()
 MAX_RECORDS_PER_S: Final = 100_000
+MAX_INTEGER: Final = 2**31 - 1
+"""The largest number and the largest size in Kafka's protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """What producers write and how consumers process it. Raises ValueError for negative values, for `inf` and `nan`,
-    and for more than MAX_RECORDS_PER_S.
+    for more than MAX_RECORDS_PER_S, and for integers above MAX_INTEGER.
 
     Producers write `records_per_s` into each topic, with `keys` different keys (0: none) of at least `key_bytes`, to
     the partitions that `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most
@@ -54,12 +56,16 @@ class Workload:
             value = getattr(self, name)
             if value < 0:
                 raise ValueError(f"{name} must be at least 0, not {value}")
-            if not math.isfinite(value):
+            if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"{name} must be a finite number, not {value}")
         if self.records_per_s > MAX_RECORDS_PER_S:
             raise ValueError(f"records_per_s must be at most {MAX_RECORDS_PER_S}, not {self.records_per_s}")
         if self.max_poll_records < 1:
             raise ValueError(f"max_poll_records must be at least 1, not {self.max_poll_records}")
+        for name in ("process_ms", "keys", "key_bytes", "value_bytes", "max_poll_records", "late_after_ms"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value > MAX_INTEGER:
+                raise ValueError(f"{name} must be at most {MAX_INTEGER}, not {value}")
 
     def key(self, number: int) -> bytes | None:
         """The key of the record with this number, counted from 0; None if the records have none."""

@@ -82,9 +82,18 @@ def test_a_workload_of_a_rate_or_time_that_is_no_finite_number_is_refused(name: 
         replace(Workload(), **{name: value})
 
 
+@pytest.mark.parametrize("name", ["process_ms", "keys", "key_bytes", "value_bytes", "max_poll_records"])
+@pytest.mark.parametrize("value", [2**31, 10**400])
+def test_a_workload_with_a_number_above_those_of_the_protocol_is_refused(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be at most 2147483647, not {value}"):
+        replace(Workload(), **{name: value})
+
+
 def test_a_workload_of_more_records_than_a_producer_can_write_is_refused() -> None:
     with pytest.raises(ValueError, match="records_per_s must be at most 100000, not 1000000"):
         Workload(records_per_s=1e9)
+    with pytest.raises(ValueError, match="records_per_s must be at most 100000, not 1000000"):
+        Workload(records_per_s=10**400)
 
 
 def test_offsets_without_a_record_are_not_skipped() -> None:
