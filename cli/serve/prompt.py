@@ -66,8 +66,9 @@ class ServePrompt:
     def _read(self) -> None:
         try:
             read = os.read(STDIN_FD, MAX_READ_BYTES)
-        except OSError:
-            read = b""
+        except OSError:  # such as a terminal that was closed, maybe within a line
+            asyncio.get_running_loop().remove_reader(STDIN_FD)
+            return
         if not read:
             asyncio.get_running_loop().remove_reader(STDIN_FD)
             read = b"\n"  # the end of the input ends its last line

@@ -1,6 +1,7 @@
 """`regroup serve --brokers N`: one line names all addresses, and commands on standard input stop and start brokers."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -104,6 +105,41 @@ def test_a_last_line_without_a_newline_is_carried_out(monkeypatch: pytest.Monkey
     os.close(writing)
     assert asyncio.run(read_all()) == 1
     os.close(reading)
+
+
+def test_a_part_of_a_line_before_an_error_of_the_input_is_not_carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = asyncio.Event()
+    pieces = iter([b"stop 0\nstop 1"])
+
+    def read(_file: int, _size: int) -> bytes:
+        for piece in pieces:
+            return piece
+        failed.set()
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def read_until_it_fails() -> list[int]:
+        stopped: list[int] = []
+
+        async def stop(number: int) -> None:
+            stopped.append(number)
+
+        brokers: Any = SimpleNamespace(stop_broker=stop, start_broker=None)
+        opened = prompt.ServePrompt(brokers, 2)
+        opened.open()
+        async with asyncio.timeout(TIMEOUT_S):
+            await failed.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        opened.close()
+        return stopped
+
+    reading, writing = os.pipe()
+    os.write(writing, b"readable")
+    monkeypatch.setattr(prompt, "STDIN_FD", reading)
+    monkeypatch.setattr(prompt.os, "read", read)
+    assert asyncio.run(read_until_it_fails()) == [0]
+    os.close(reading)
+    os.close(writing)
 
 
 def test_brokers_need_consecutive_ports(run_command: RunCommand, tmp_path: Path) -> None:
