@@ -1,11 +1,13 @@
 """A connection for tests that block: sends any request of Kafka's protocol and returns its response."""
 
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Self
 
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.message import Message
 from regroup.testing.clock.loop_thread import LoopThread
+from regroup.testing.errors import EmulatorDown
 
 
 class BlockingConnection:
@@ -68,7 +70,7 @@ class BlockingConnection:
         >>> connection = kafka.connect()
         >>> connection.close()
         """
-        if not self._thread.is_stopped:
+        with suppress(EmulatorDown):
             self._thread.run(self._connection.close())
 
     def __enter__(self) -> Self:

@@ -2,11 +2,13 @@
 `kafka`.
 """
 
+from contextlib import suppress
 from typing import Self, TypedDict
 
 from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.faults.rule import CloseKind, CutKind, DropKind, FalseAnswer, FaultRule
 from regroup.testing.clock.loop_thread import LoopThread
+from regroup.testing.errors import EmulatorDown
 from regroup.testing.groups.changes import Changes
 from regroup.testing.groups.waiting import wait_for_change
 
@@ -197,7 +199,7 @@ class FaultHandle:
 
         >>> kafka.hold("SyncGroup").remove()
         """
-        if not self._thread.is_stopped:
+        with suppress(EmulatorDown):
             self._thread.run(self._fault.remove())
 
     def __enter__(self) -> Self:

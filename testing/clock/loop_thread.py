@@ -75,10 +75,6 @@ class LoopThread:
             future.cancel()
             raise
 
-    @property
-    def is_stopped(self) -> bool:
-        return self._is_stopping
-
     def stop(self) -> None:
         """Cancel the coroutines that still run, and end the thread."""
         self._result_of(self._cancel_tasks(), self._start_last)
