@@ -348,7 +348,8 @@ class BrokerCluster:
         self.coordinator_of(group_id).begin_load()
 
     async def finish_load(self, group_id: str) -> None:
-        """End the load that `begin_load` began. Raises StoreError if the store has failed."""
+        """End the load that `begin_load` began; if it has ended already, nothing happens. Raises StoreError if the
+        store has failed."""
         await self._leadership.load(self.router.shard_of(group_id))
 
     # Snapshots

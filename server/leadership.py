@@ -64,13 +64,11 @@ class ShardLeadership:
             await self._start_shards(self._stop_moved_shards(coordinator_epoch))
 
     async def load(self, shard: int) -> None:
-        """Start the coordinator of the shard again, which loads the shard's groups from the store. A coordinator that
-        runs answers its held requests first, and refuses new ones, whose events the load would miss."""
+        """Start the coordinator of the shard again, which loads the shard's groups from the store. If the coordinator
+        runs, because another change has started it meanwhile, nothing happens."""
         async with self._changing:
-            coordinator = self._router.coordinators[shard]
-            if coordinator.is_ready:
-                coordinator.begin_load()
-            await self._start_shards([shard])
+            if not self._router.coordinators[shard].is_ready:
+                await self._start_shards([shard])
 
     def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:
         """Stop the coordinators of the shards whose leader has changed, and set the leader epoch of these shards to one

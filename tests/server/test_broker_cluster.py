@@ -134,17 +134,17 @@ async def test_a_stopping_broker_answers_its_held_requests(brokers: ClusterHarne
     await stopping
 
 
-@behaviour("recovery.unload-answers-parked-requests")
-async def test_a_running_coordinator_that_loads_again_answers_its_held_requests(brokers: ClusterHarness) -> None:
-    group, home = "g", expected_coordinator("g")
-    await brokers.add_member(group, home)
-    waiting = await brokers.client(home, "second")
+async def test_the_end_of_a_load_leaves_a_coordinator_that_runs_already(brokers: ClusterHarness) -> None:
+    group, home, next_home = "g", expected_coordinator("g"), (expected_coordinator("g") + 1) % 3
+    member = await brokers.add_member(group, home)
+    brokers.cluster.begin_load(group)
+    await brokers.cluster.move_coordinator(group, next_home)
+    waiting = await brokers.client(next_home, "second")
     waiting.send(join_request(group), 3)
     await wait_until(lambda: brokers.cluster.coordinator_of(group).group(group).state.value == "PreparingRebalance")
-    loading = asyncio.create_task(brokers.cluster.finish_load(group))
-    assert (await waiting.receive(g.JoinGroupRequest.api_key, 3)).error_code == E.NOT_COORDINATOR
-    await loading
-    assert brokers.cluster.coordinator_of(group).is_ready
+    await brokers.cluster.finish_load(group)
+    await brokers.call(next_home, g.LeaveGroupRequest(group_id=group, member_id=member), 0)
+    assert (await waiting.receive(g.JoinGroupRequest.api_key, 3)).error_code == E.NONE
 
 
 @behaviour("recovery.stable-group")
