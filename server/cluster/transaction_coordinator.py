@@ -314,7 +314,10 @@ class TransactionCoordinator:
 
         def run() -> None:
             del self._timers[transactional_id]
-            call(transactional_id)
+            try:
+                call(transactional_id)
+            except Exception as error:  # noqa: BLE001  # logged there
+                self._on_error(error)
 
         self._cancel_timer(transactional_id)
         self._timers[transactional_id] = asyncio.get_running_loop().call_later(delay_s, run)

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from itertools import chain, repeat
 
 import pytest
 
+from regroup.coordinator.runtime.logger import log_sink
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode as E
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity
@@ -106,3 +108,20 @@ async def test_an_end_that_is_continued_twice_leaves_the_timeout_of_the_next_tra
     harness.time_s[0] += 1
     await asyncio.sleep(0.04)
     assert harness.cluster.state.image.transactions["t"].is_ongoing, "its timeout was stopped"
+
+
+async def test_an_error_of_an_end_that_had_to_wait_is_logged(
+    harness: TransactionHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    producer = await (await harness.producer()).begin()
+    assert await producer.add_offsets("g") == 0
+    lines: list[str] = []
+    are_loaded = chain([True, False], repeat(True))  # when the markers are written, when they are, and later
+    monkeypatch.setattr(harness.cluster.transactions._offsets, "are_loaded", lambda _: next(are_loaded))
+    monkeypatch.setattr(harness.cluster.transactions._offsets, "end_transaction", fail)
+    with log_sink(lambda logger, level, event, _: lines.append(f"{logger} {level}: {event}")):
+        await producer.end()
+        await wait_until(lambda: "transactions error: transaction could not be completed" in lines)
