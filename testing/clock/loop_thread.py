@@ -27,6 +27,7 @@ class LoopThread:
     def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
         self._loop = new_loop()
         self._is_stopping = False
+        """Whether `stop` was called: no coroutine is taken any more."""
         # Without it a coroutine could be submitted behind the one that cancels all others, and never end.
         self._submitting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="regroup-emulator", daemon=True)
@@ -42,7 +43,7 @@ class LoopThread:
         return self._start(coroutine)
 
     def _start_last(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """The same, and refuse all later coroutines."""
+        """Run the coroutine as `start` does, and let every later `start` raise EmulatorDown."""
         return self._start(coroutine, is_last=True)
 
     def _start(self, coroutine: Coroutine[Any, Any, Result], *, is_last: bool = False) -> Future[Result]:
