@@ -17,8 +17,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.clients.emulator import free_port
 from tests.documents import README, ROOT, commands, pip_installs, programs
+from tests.make_docs.transcripts import free_ports
 
 pytestmark = pytest.mark.xdist_group("wheel")
 
@@ -180,6 +180,8 @@ NOT_IN_A_FRESH_ENVIRONMENT = {
     "regroup report out": "the same",
 }
 """Commands of README that the tests below do not type, with the reason or what tests them."""
+BROKERS = 3
+"""How many brokers a command of README starts at most, each on a port of its own."""
 SHORTENED = {"--seeds 1000": "--seeds 8"}
 """Changes of commands that would take minutes."""
 
@@ -270,7 +272,7 @@ def test_a_fresh_environment_runs_the_programs_of_the_readme(number: int, fresh:
 @pytest.mark.timeout(300)
 def test_a_fresh_environment_runs_the_commands_of_the_readme(fresh: Path, tmp_path: Path) -> None:
     """In their order, each `regroup serve` while the commands run that follow it up to `regroup verify`."""
-    port = free_port()
+    port = free_ports(BROKERS)
     typed = [each for each in commands(README) if each not in NOT_IN_A_FRESH_ENVIRONMENT]
     assert len(typed) + len(NOT_IN_A_FRESH_ENVIRONMENT) == len(commands(README)), "README has dropped a command"
     others = [each for each in typed if not each.startswith(("regroup ", "pip "))]
@@ -284,10 +286,10 @@ def test_a_fresh_environment_runs_the_commands_of_the_readme(fresh: Path, tmp_pa
             command = re.sub(r" \| jq .*", "", command)
         return run("bash", "-c", command.replace("9092", str(port)), cwd=tmp_path, **environment)
 
-    serves = [each.replace("9092", str(port)) for each in typed if each.startswith("regroup serve ")]
+    serves = [each for each in typed if each.startswith("regroup serve ")]
     plain = [each for each in typed if each.startswith("regroup ") and not each.startswith("regroup serve ")]
     verify = next(each for each in plain if each.startswith("regroup verify"))
-    with serving(serves[0], fresh, tmp_path):
+    with serving(serves[0].replace("9092", str(port)), fresh, tmp_path):
         while plain[0] != verify:
             type_command(plain.pop(0))
         shown = type_command(plain.pop(0))
@@ -295,5 +297,6 @@ def test_a_fresh_environment_runs_the_commands_of_the_readme(fresh: Path, tmp_pa
     for command in plain:
         type_command(command)
     for command in serves[1:]:
-        with serving(command, fresh, tmp_path):
+        # Drawn now: in the meantime another process may have taken a port that was free at the beginning.
+        with serving(command.replace("9092", str(free_ports(BROKERS))), fresh, tmp_path):
             pass
