@@ -1,9 +1,9 @@
-"""Build hook: puts every room below the namespace `regroup`, in the wheel and for an editable install.
+"""Build hook: puts every package below the namespace `regroup`, in the wheel and for an editable install.
 
-The rooms (protocol, storage, coordinator …) are the folders at the top of the repository with a `py.typed`, and are
+The packages (protocol, storage, coordinator …) are the folders at the top of the repository with a `py.typed`, and are
 imported as `regroup.protocol` and so on. A wheel includes them by that path. An editable install and the type checker
-need a folder that looks like the wheel: `build/editable/regroup`, with one link for each room. The pytest plugin stands
-beside `regroup`.
+need a folder that looks like the wheel: `build/editable/regroup`, with one link for each package. The pytest plugin
+stands beside `regroup`.
 """
 
 import shutil
@@ -16,8 +16,8 @@ EDITABLE = Path("build", "editable")
 PLUGIN = "regroup_pytest.py"
 
 
-class RoomsBelowRegroup(BuildHookInterface):  # type: ignore[misc]
-    """Maps each room to `regroup/ROOM`, and cli/__main__.py also to `regroup/__main__.py`, for `python -m regroup`."""
+class PackagesBelowRegroup(BuildHookInterface):  # type: ignore[misc]
+    """Maps each package to `regroup/PACKAGE`, and cli/__main__.py also to `regroup/__main__.py`."""
 
     PLUGIN_NAME = "custom"
 

@@ -88,13 +88,13 @@ def chosen_histories(options: argparse.Namespace) -> Iterator[pa.Table]:
 
 def build(checkout: Path, small: Path, events: Path, out: Path) -> str:
     """Build the tables with the code of a checkout, and return what the build says of its CPU seconds."""
-    rooms = checkout / "build" / "editable" / "regroup"
-    rooms.mkdir(parents=True, exist_ok=True)
+    packages = checkout / "build" / "editable" / "regroup"
+    packages.mkdir(parents=True, exist_ok=True)
     for marker in checkout.glob("*/py.typed"):
-        link = rooms / marker.parent.name
+        link = packages / marker.parent.name
         if not link.exists():
             link.symlink_to(marker.parent.resolve(), target_is_directory=True)
-    paths = (rooms.parent.resolve(), BENCHMARKS.resolve())
+    paths = (packages.parent.resolve(), BENCHMARKS.resolve())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
     words = [sys.executable, "-c", BUILD, *map(str, (small, events, out))]
     return subprocess.run(words, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout.strip()

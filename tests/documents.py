@@ -59,7 +59,7 @@ def pip_installs() -> dict[str, list[str]]:
 
 
 def _code() -> list[Path]:
-    return [source for room in ROOT.glob("*/py.typed") for source in sorted(room.parent.rglob("*.py"))]
+    return [source for package in ROOT.glob("*/py.typed") for source in sorted(package.parent.rglob("*.py"))]
 
 
 def _strings(source: Path) -> list[str]:

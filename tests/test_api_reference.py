@@ -38,8 +38,8 @@ def test_the_page_lists_the_public_modules_and_names_and_no_others() -> None:
 
 def test_the_public_modules_are_those_with_an_all() -> None:
     """A package may have one too: it names what its `__init__` imports. `testing` is public as a whole."""
-    rooms = [path.parent for path in ROOT.glob("*/py.typed")]
-    sources = [source for room in rooms for source in room.rglob("*.py") if source.name != "__init__.py"]
+    packages = [path.parent for path in ROOT.glob("*/py.typed")]
+    sources = [source for package in packages for source in package.rglob("*.py") if source.name != "__init__.py"]
     marked = {source for source in sources if ALL.search(source.read_text(encoding="utf-8"))}
     names = {".".join(source.relative_to(ROOT).with_suffix("").parts) for source in marked}
     assert names | {"testing"} == set(PUBLIC)

@@ -1,4 +1,4 @@
-"""The imports between rooms, and between the parts of a room, are those of architecture.toml."""
+"""The imports between packages, and between the parts of a package, are those of architecture.toml."""
 
 import ast
 import tomllib
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("architecture.toml").read_text(encoding="utf-8")
 )
-ROOMS = TABLE["rooms"]
+PACKAGES = TABLE["packages"]
 MAX_FILES_IN_A_FOLDER = 16
 LARGER_FOLDERS = {
     "conformance/stories": "a file for each area of the catalogue of behaviours",
@@ -46,7 +46,7 @@ def _imported_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names)
 
 
-SOURCES = {module_name(source): source for room in ROOMS for source in sorted((ROOT / room).rglob("*.py"))}
+SOURCES = {module_name(source): source for package in PACKAGES for source in sorted((ROOT / package).rglob("*.py"))}
 
 
 def module_of(name: str) -> str | None:
@@ -68,27 +68,27 @@ def imports() -> dict[str, set[str]]:
     }
 
 
-def imports_between_parts(room: str) -> dict[str, list[str]]:
-    """Which parts (sub-packages and modules directly in the room) import which others."""
-    parts: dict[str, set[str]] = {module.split(".")[1]: set() for module in SOURCES if module.startswith(f"{room}.")}
+def imports_between_parts(package: str) -> dict[str, list[str]]:
+    """Which parts (sub-packages and modules directly in the package) import which others."""
+    parts: dict[str, set[str]] = {module.split(".")[1]: set() for module in SOURCES if module.startswith(f"{package}.")}
     for module, imported in imports().items():
-        if module.startswith(f"{room}."):
+        if module.startswith(f"{package}."):
             part = module.split(".")[1]
-            parts[part] |= {each.split(".")[1] for each in imported if each.startswith(f"{room}.")} - {part}
+            parts[part] |= {each.split(".")[1] for each in imported if each.startswith(f"{package}.")} - {part}
     return {part: sorted(imported) for part, imported in parts.items()}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_the_rooms_of_its_row(room: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_imports_the_packages_of_its_row(package: str) -> None:
     imported = {
-        each.split(".")[0] for module, names in imports().items() if module.split(".")[0] == room for each in names
+        each.split(".")[0] for module, names in imports().items() if module.split(".")[0] == package for each in names
     }
-    assert imported - {room} == set(ROOMS[room])
+    assert imported - {package} == set(PACKAGES[package])
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_part_of_a_room_imports_the_parts_of_its_row(room: str) -> None:
-    assert imports_between_parts(room) == {part: sorted(imported) for part, imported in TABLE[room].items()}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_part_of_a_package_imports_the_parts_of_its_row(package: str) -> None:
+    assert imports_between_parts(package) == {part: sorted(imported) for part, imported in TABLE[package].items()}
 
 
 def circles(graph: dict[str, Iterable[str]]) -> list[str]:
@@ -102,27 +102,27 @@ def circles(graph: dict[str, Iterable[str]]) -> list[str]:
 
 def test_no_imports_form_a_circle() -> None:
     assert circles({module: sorted(imported) for module, imported in imports().items()}) == []
-    for room in ROOMS:
-        assert circles(dict(imports_between_parts(room))) == [], f"between the parts of {room}"
+    for package in PACKAGES:
+        assert circles(dict(imports_between_parts(package))) == [], f"between the parts of {package}"
 
 
 def test_every_room_has_its_row() -> None:
-    rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
-    assert rooms == set(ROOMS) == set(TABLE) - {"rooms"}
+    packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert packages == set(PACKAGES) == set(TABLE) - {"packages"}
 
 
-@pytest.mark.parametrize("folder", [*ROOMS, "tests"])
+@pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
 def test_everything_is_imported_by_its_full_name(folder: str) -> None:
     """`import protocol` would load the module a second time, under another name."""
     for source in sorted((ROOT / folder).rglob("*.py")):
         for line, name in imported_names(source):
-            bare = name.split(".")[0] in ROOMS or name.startswith(".")
+            bare = name.split(".")[0] in PACKAGES or name.startswith(".")
             assert not bare, f"{source.relative_to(ROOT)}:{line} imports {name}; write regroup.…"
 
 
 def test_a_folder_holds_about_fifteen_files() -> None:
-    for room in ROOMS:
-        for folder in [ROOT / room, *(path for path in (ROOT / room).rglob("*") if path.is_dir())]:
+    for package in PACKAGES:
+        for folder in [ROOT / package, *(path for path in (ROOT / package).rglob("*") if path.is_dir())]:
             name = folder.relative_to(ROOT).as_posix()
             files = [path.name for path in folder.iterdir() if path.suffix in (".py", ".yaml")]
             if name not in LARGER_FOLDERS:
@@ -137,7 +137,7 @@ HAVE_CHANCE_OR_CLOCK = {
     "server/clock.py": "a clock without arguments is the machine's",
     "server/cluster_options.py": "an environment without arguments draws random ids",
 }
-ROOMS_OF_VALUES = [room for room in ROOMS if room not in ("pipeline", "cli")]
+PACKAGES_OF_VALUES = [package for package in PACKAGES if package not in ("pipeline", "cli")]
 """The command line reads the clock and draws ids for all others; the pipeline names the files of a process."""
 
 ON_THE_EVENT_LOOP = {
@@ -154,8 +154,8 @@ def fetched_from(source: Path, modules: Collection[str]) -> Iterator[str]:
     return (name for _, name in imported_names(source) if name.split(".")[0] in modules)
 
 
-def files_that_fetch(rooms: Iterable[str], modules: Collection[str], allowed: Collection[str] = ()) -> set[str]:
-    sources = [source for room in rooms for source in (ROOT / room).rglob("*.py")]
+def files_that_fetch(packages: Iterable[str], modules: Collection[str], allowed: Collection[str] = ()) -> set[str]:
+    sources = [source for package in packages for source in (ROOT / package).rglob("*.py")]
     return {
         source.relative_to(ROOT).as_posix()
         for source in sources
@@ -165,12 +165,12 @@ def files_that_fetch(rooms: Iterable[str], modules: Collection[str], allowed: Co
 
 def test_time_chance_and_ids_come_in_as_values() -> None:
     """So the lab can run the very same classes under its own clock, and one seed gives one history."""
-    assert files_that_fetch(ROOMS_OF_VALUES, CHANCE_AND_CLOCK, ONLY_TYPES) == set(HAVE_CHANCE_OR_CLOCK)
+    assert files_that_fetch(PACKAGES_OF_VALUES, CHANCE_AND_CLOCK, ONLY_TYPES) == set(HAVE_CHANCE_OR_CLOCK)
 
 
 def test_chance_begins_with_a_seed() -> None:
-    for room in ROOMS_OF_VALUES:
-        for source in sorted((ROOT / room).rglob("*.py")):
+    for package in PACKAGES_OF_VALUES:
+        for source in sorted((ROOT / package).rglob("*.py")):
             text = source.read_text(encoding="utf-8")
             for node in ast.walk(ast.parse(text)) if "Random" in text else ():
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Random":

@@ -83,8 +83,8 @@ def test_the_compose_file_fits_the_image() -> None:
 
 def test_the_build_sees_every_room_and_lock_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-    rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
-    assert {line[1:] for line in lines if line.startswith("!")} == rooms | {
+    packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert {line[1:] for line in lines if line.startswith("!")} == packages | {
         *("*.lock", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE", "regroup_pytest.py")
     }
     assert lines[0] == "*"

@@ -12,10 +12,10 @@ import pytest
 
 pytestmark = pytest.mark.slow  # `make check` runs it
 ROOT = Path(__file__).parent.parent
-ROOMS = sorted(path.parent for path in ROOT.glob("*/py.typed"))
+PACKAGES = sorted(path.parent for path in ROOT.glob("*/py.typed"))
 
 DEFINED_TWICE: dict[str, str] = {}
-"""Class names and public type aliases that two rooms may define, each with the reason."""
+"""Class names and public type aliases that two packages may define, each with the reason."""
 
 MANNERED = re.compile(
     r"\b(whoever|somebody|nobody|everybody|anybody|anew|afar|told|tells|hears|goodbye|patience|dies|dead|whatever)\b",
@@ -37,12 +37,16 @@ def names_defined_in(source: Path) -> Iterator[str]:
 
 
 def test_no_class_or_public_alias_is_defined_in_two_rooms() -> None:
-    rooms_of: dict[str, set[str]] = defaultdict(set)
-    for room in ROOMS:
-        for source in room.rglob("*.py"):
+    packages_of: dict[str, set[str]] = defaultdict(set)
+    for package in PACKAGES:
+        for source in package.rglob("*.py"):
             for name in names_defined_in(source):
-                rooms_of[name].add(room.name)
-    twice = {name: sorted(rooms) for name, rooms in rooms_of.items() if len(rooms) > 1 and name not in DEFINED_TWICE}
+                packages_of[name].add(package.name)
+    twice = {
+        name: sorted(packages)
+        for name, packages in packages_of.items()
+        if len(packages) > 1 and name not in DEFINED_TWICE
+    }
     assert twice == {}
 
 
@@ -58,7 +62,10 @@ def words_for_people(source: Path) -> str:
 def test_texts_use_the_words_of_the_field() -> None:
     words, found = 0, []
     sources = [
-        source for folder in (*ROOMS, ROOT / "docs") for source in folder.rglob("*") if source.suffix in (".py", ".md")
+        source
+        for folder in (*PACKAGES, ROOT / "docs")
+        for source in folder.rglob("*")
+        if source.suffix in (".py", ".md")
     ]
     for source in [*sources, *ROOT.glob("*.md")]:
         text = re.sub(r"\bDead\b", "", words_for_people(source))

@@ -83,7 +83,7 @@ def dependencies(home: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_rooms_below_regroup_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_packages_below_regroup_and_nothing_else(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = Parser().parsestr(
@@ -92,9 +92,9 @@ def test_the_wheel_holds_the_rooms_below_regroup_and_nothing_else(wheel: Path) -
     tops = {name.split("/")[0] for name in names}
     assert tops == {"regroup", "regroup_pytest.py", f"kafka_regroup-{metadata['Version']}.dist-info"}
     assert "regroup/__init__.py" not in names
-    rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
-    assert {name.split("/")[1] for name in names if name.startswith("regroup/")} == rooms | {"__main__.py"}
-    assert {name.split("/")[1] for name in names if name.endswith("/py.typed")} == rooms
+    packages = {path.parent.name for path in ROOT.glob("*/py.typed")}
+    assert {name.split("/")[1] for name in names if name.startswith("regroup/")} == packages | {"__main__.py"}
+    assert {name.split("/")[1] for name in names if name.endswith("/py.typed")} == packages
     assert not [name for name in names if name.endswith(".pyc")]
     assert {"LICENSE", "NOTICE"} == {Path(name).name for name in names if ".dist-info/licenses/" in name}
     assert (metadata["Name"], metadata["Version"]) == (PROJECT["name"], PROJECT["version"])
@@ -154,8 +154,8 @@ def test_the_installed_wheel_runs_and_imports_outside_the_checkout(installed: Pa
     (packages,) = installed.glob("lib/python*/site-packages")
     sources = {
         "regroup." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for room in ROOT.glob("*/py.typed")
-        for path in room.parent.rglob("*.py")
+        for package in ROOT.glob("*/py.typed")
+        for path in package.parent.rglob("*.py")
         if path.name != "__main__.py"
     }
     assert imported.keys() == sources
@@ -191,8 +191,8 @@ def checkout(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what pip needs of the checkout, with the wheel in it."""
     folder = tmp_path_factory.mktemp("checkout") / "regroup"
     folder.mkdir()
-    for room in ROOT.glob("*/py.typed"):
-        shutil.copytree(room.parent, folder / room.parent.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ROOT.glob("*/py.typed"):
+        shutil.copytree(package.parent, folder / package.parent.name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "hatch_build.py", "regroup_pytest.py", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, folder)
     shutil.copy(wheel, folder)

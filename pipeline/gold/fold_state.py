@@ -30,7 +30,7 @@ STATES_DDL: Final = "store STRING, `group` STRING, payload BINARY"
 STATES_PER_BATCH: Final = 1_000
 
 FOLDED_CODE: Final = ("coordinator", "protocol/consumer", "pipeline/gold", "storage/records.py")
-"""The code, below the folder of all rooms, that decides what a state holds and means."""
+"""The code, below the folder of all packages, that decides what a state holds and means."""
 STATE_CLASSES: Final = ("regroup.coordinator.", "regroup.protocol.consumer.", "regroup.pipeline.gold.")
 OTHER_NAMES: Final = {
     ("collections", "Counter"),
@@ -110,10 +110,10 @@ class StateFile(AbstractContextManager["StateFile"]):
 @cache
 def state_format() -> str:
     """A hash of the code of the fold. A state that other code has written is not used; its groups are folded again."""
-    rooms = Path(coordinator.__file__).resolve().parents[1]
+    packages = Path(coordinator.__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for part in FOLDED_CODE:
-        place = (rooms / part).resolve()
+        place = (packages / part).resolve()
         for source in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(source.relative_to(rooms).as_posix().encode() + b"\0" + source.read_bytes())
+            digest.update(source.relative_to(packages).as_posix().encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()

@@ -108,12 +108,12 @@ def _comparisons(comparisons: Sequence[CourseComparison], by_hand: str = "") -> 
     if by_hand:
         yield by_hand
     for each in comparisons:
-        settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
+        settings = [f"`{name}={value}`" for name, value in each.settings.items()]
         share = f"{100 * each.answered / each.sent:.0f} %" if each.sent else "none"
         yield from (
-            f"### {each.one} and {each.other}, {each.date[:10]}",
+            ", ".join((f"### {each.one} and {each.other}", each.date[:10], *settings[:1])),
             "",
-            f"With {settings}; `{each.command}`.",
+            f"With {', '.join(settings)}; `{each.command}`.",
             "",
             "| courses | with a restart | agree at once | on replay | by choice | too late | differ |",
             "|--:|--:|--:|--:|--:|--:|--:|",

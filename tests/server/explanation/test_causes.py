@@ -9,14 +9,17 @@ from regroup.coordinator.serialization import Cause
 from regroup.server.explanation.causes import DEADLINES, INTERNAL, cause_text
 
 ROOT = Path(__file__).parents[3]
-ROOMS = ("coordinator", "server", "lab", "testing", "control", "members")
+PACKAGES = ("coordinator", "server", "lab", "testing", "control", "members")
 WRITTEN = re.compile(r'Cause\(internal="([^"]+)"')
 PREPOSITION = re.compile(r"(?:of|by|for) ")
 
 
 def test_whatever_a_broker_does_by_itself_has_a_clause() -> None:
     written = {
-        found for room in ROOMS for file in (ROOT / room).rglob("*.py") for found in WRITTEN.findall(file.read_text())
+        found
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
+        for found in WRITTEN.findall(file.read_text())
     }
     assert "load of the group" in written
     assert written == set(INTERNAL)
