@@ -116,7 +116,8 @@ TABLES: Final[dict[str, GoldTable]] = {
             member_id          text
             instance_id        text   of a static member; else null
             is_leader          flag
-            joined_ms          long   epoch ms, the member's last JoinGroup; null if it was not stored
+            missed             flag   a static member that stayed without a JoinGroup in the join phase (KIP-345)
+            joined_ms          long   epoch ms, the member's JoinGroup; null if it missed the phase, or none was stored
             synced_ms          long   epoch ms, the member's first SyncGroup; null if it sent none
             assigned_ms        long   epoch ms, the assignment was committed; null if it was not
             assignors          texts  the assignors that the member supports, in the order of its preference

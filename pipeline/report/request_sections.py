@@ -85,9 +85,10 @@ MEMBER_SECTIONS: Final = (
         "Who joined last",
         "Which members of classic groups were the last to join a generation, and for how many seconds others had been "
         "waiting when they did, on average. Alone: since the last but one had joined. With others: before that, since "
-        "the first one had. Those with the longest mean wait, which is the whole bar, come first. The number of times "
-        "is out of those generations in which the member was. Dynamic members of one client id are one bar in each "
-        "group. The first generation of each group, and generations of one member, are left out.",
+        "the first one had. A member that never came was waited for until the end of the join phase. Those with the "
+        "longest mean wait, which is the whole bar, come first. The number of times is out of those generations that "
+        "waited for the member. Dynamic members of one client id are one bar in each group. The first generation of "
+        "each group, and generations that waited for one member, are left out.",
         draw_last_joiners,
         words_without_rows="No classic group had a generation of several members after its first one.",
     ),

@@ -32,25 +32,19 @@ def last_joiners(
     """Who was last to join how many of its generations, and the mean seconds by which others waited for it.
 
     `alone_s` is the time since the last but one had joined, `with_others_s` the time before that, since the first one
-    had. Generations of one member are left out, and the first generation of each group. A member is named by its
-    instance id, or else by its client id. `generations` counts those in which it was. With `merges_stores` the members
-    of one name in all stores of a cell are one row, whose `store` is null, as the runs of a campaign need it. Rows are
-    ordered by the time for which others waited, the longest first.
+    had. A member that never came was waited for until the end of the join phase. Generations that waited for one member
+    are left out, and the first generation of each group. A member is named by its instance id, or else by its client
+    id. `generations` counts those that waited for it. With `merges_stores` the members of one name in all stores of a
+    cell are one row, whose `store` is null, as the runs of a campaign need it. Rows are ordered by the time for which
+    others waited, the longest first.
     """
-    clients = lifetimes.groupBy("store", "group", "member_id").agg(F.max("client_id").alias("client_id"))
-    name = F.coalesce("instance_id", "client_id", "member_id").alias("member")
-    joined = (
-        # A new process of a static member that took over without a rebalance joined no generation.
-        generation_members.where("joined_ms <= started_ms")
-        .join(clients, ["store", "group", "member_id"], "left")
-        .select("store", "group", "position", "joined_ms", name)
-    )
-    times = F.sort_array(F.collect_list("joined_ms"))
+    waited_for = members_waited_for(generation_members, lifetimes)
+    times = F.sort_array(F.collect_list("until_ms"))
     generations = (
-        joined.groupBy("store", "group", "position")
+        waited_for.groupBy("store", "group", "position")
         .agg(
             times.alias("times"),
-            F.max(F.struct("joined_ms", "member")).alias("last"),
+            F.max(F.struct("until_ms", "member")).alias("last"),
             F.collect_set("member").alias("members"),
         )
         .withColumn("first", F.min("position").over(Window.partitionBy("store", "group")))
@@ -75,6 +69,33 @@ def last_joiners(
     )
     longest = F.desc(F.expr("alone_s + with_others_s"))
     return counted.where("times_last > 0").orderBy("cell", longest, "store", "group", "member")
+
+
+def members_waited_for(generation_members: DataFrame, lifetimes: DataFrame) -> DataFrame:
+    """Each member that a join phase waited for: store, group, position of the generation, until_ms, and its name.
+
+    `until_ms` is when it joined, or the end of the join phase if it never came: a static member that missed it, or a
+    member that was removed at its end.
+    """
+    generation = ["store", "group", "position"]
+    # A new process of a static member that took over without a rebalance joined no generation.
+    joined = generation_members.where("missed OR joined_ms <= started_ms").select(
+        *generation, "member_id", "instance_id", F.expr("if(missed, started_ms, joined_ms)").alias("until_ms")
+    )
+    removed = lifetimes.where("ended_by = 'removed'").select("store", "group", "member_id", "instance_id", "to_ms")
+    removed_at_its_end = (
+        generation_members.select(*generation, "started_ms")
+        .distinct()
+        .join(removed, ["store", "group"])
+        .where("to_ms = started_ms")
+        .select(*generation, "member_id", "instance_id", F.col("started_ms").alias("until_ms"))
+    )
+    clients = lifetimes.groupBy("store", "group", "member_id").agg(F.max("client_id").alias("client_id"))
+    return (
+        joined.unionByName(removed_at_its_end)
+        .join(clients, ["store", "group", "member_id"], "left")
+        .select(*generation, "until_ms", F.coalesce("instance_id", "client_id", "member_id").alias("member"))
+    )
 
 
 def refused_requests(refused: DataFrame, cells: DataFrame) -> DataFrame:

@@ -46,7 +46,13 @@ EXCHANGE_SCHEMA: Final = pa.schema(
 
 STORE_EXCHANGE_SCHEMA: Final = pa.schema([("store", pa.string()), *EXCHANGE_SCHEMA])
 
-SPARK_TYPES: Final = {pa.int64(): "BIGINT", pa.int32(): "INT", pa.string(): "STRING", pa.binary(): "BINARY"}
+SPARK_TYPES: Final = {
+    pa.int64(): "BIGINT",
+    pa.int32(): "INT",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.bool_(): "BOOLEAN",
+}
 
 
 def spark_ddl(schema: Iterable[pa.Field]) -> str:

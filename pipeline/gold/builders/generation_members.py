@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer.migration.events import GroupUpgraded
-from regroup.coordinator.group import Group, Member, MemberId
+from regroup.coordinator.group import AwaitedResponse, Group, Member, MemberId
 from regroup.pipeline.gold.builders.table_builder import (
     TableBuilder,
     Transition,
@@ -38,7 +38,7 @@ class GenerationMembers(TableBuilder):
 
     def __init__(self) -> None:
         self._joined_ms: dict[MemberId, int] = {}
-        """By member id, when the member sent its last JoinGroup."""
+        """By member id, when the member sent its last JoinGroup; without those that missed the latest join phase."""
         self._open: dict[MemberId, dict[str, Any]] = {}
         """The rows of the present generation, which are not complete yet, by member id."""
         self._generation: dict[str, Any] = {}
@@ -82,10 +82,15 @@ class GenerationMembers(TableBuilder):
             "generation_id": event.generation_id,
             "started_ms": transition.at_ms,
         }
+        # Each event that starts a generation clears what its members await, so the group before says who has joined.
+        missed = {
+            each.member_id for each in transition.before.members.values() if each.awaiting is not AwaitedResponse.JOIN
+        }
         members = transition.after.members
-        self._joined_ms = {each: at_ms for each, at_ms in self._joined_ms.items() if each in members}
+        self._joined_ms = {each: at_ms for each, at_ms in self._joined_ms.items() if each in members.keys() - missed}
         for member in members.values():
-            self._open[member.member_id] = self._generation | self._member_columns(member, event.leader_id)
+            columns = self._member_columns(member, event.leader_id)
+            self._open[member.member_id] = self._generation | columns | {"missed": member.member_id in missed}
 
     def _take_over(self, group: Group, member_id: MemberId, at_ms: int) -> None:
         """Begin a row for the new process of a static member, which gets its assignment without a rebalance."""
@@ -100,6 +105,7 @@ class GenerationMembers(TableBuilder):
             "member_id": member.member_id,
             "instance_id": member.instance_id,
             "is_leader": member.member_id == leader_id,
+            "missed": False,
             "joined_ms": self._joined_ms.get(member.member_id),
             "assignors": [each.name for each in protocols],
             **subscription_columns(metadata),

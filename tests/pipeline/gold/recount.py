@@ -90,6 +90,8 @@ class GenerationRecount:
         """The rows of the latest generation, by member."""
         self._profiles: dict[str, Row] = {}
         self._joined: dict[str, int] = {}
+        self._joining: set[str] = set()
+        """The members that have joined since the latest generation started."""
         self._assigned: dict[str, str] = {}
         self._written: dict[str, str] = {}
         self._stored: tuple[dict[str, Row], dict[str, str]] = ({}, {})
@@ -107,6 +109,7 @@ class GenerationRecount:
             instance = self._profiles.get(member, {}).get("instance_id")
             self._profiles[member] = {"instance_id": instance, **event["profile"]}
             self._joined[member] = at_ms
+            self._joining.add(member)
         elif kind == "static-member-replaced":
             old = event["replaced_member_id"]
             self._replaced[record.event_number] = (member, old, self._profiles[old])
@@ -126,6 +129,8 @@ class GenerationRecount:
         order = {member if each == old else each: profile for each, profile in self._profiles.items()}
         self._profiles = order | {member: {**event["profile"], "instance_id": event["instance_id"]}}
         self._joined[member] = at_ms
+        if event["awaits_join"]:
+            self._joining.add(member)
         self._assigned[member] = self._assigned.pop(old, "")
         if self._leader == old:
             self._leader = member
@@ -158,10 +163,15 @@ class GenerationRecount:
                 "generation_id": event["generation_id"],
                 "started_ms": at_ms,
             }
+            for each in self._profiles.keys() - self._joining:
+                self._joined.pop(each, None)
             self._present = {
-                each: self._generation | described(each, profile, self._leader, self._joined.get(each))
+                each: self._generation
+                | described(each, profile, self._leader, self._joined.get(each))
+                | {"missed": each not in self._joining}
                 for each, profile in self._profiles.items()
             }
+            self._joining.clear()
             self.rows += self._present.values()
             self._assigned = dict.fromkeys(self._profiles, "")
         elif record.type == "assignment-written":
@@ -174,6 +184,7 @@ class GenerationRecount:
     def on_log_event(self, kind: str) -> None:
         if kind in ("group-emptied", "group-deleted", "coordinator-loaded"):
             self._present, self._joined = {}, {}
+            self._joining.clear()
         if kind in ("assignment-committed", "group-metadata-written"):
             profiles = {each: as_stored(profile, self._selected) for each, profile in self._profiles.items()}
             self._stored = (profiles, dict(self._assigned))
@@ -194,6 +205,7 @@ def described(member: str, profile: Row, leader: str | None, joined_ms: int | No
         "member_id": member,
         "instance_id": profile.get("instance_id"),
         "is_leader": member == leader,
+        "missed": False,
         "joined_ms": joined_ms,
         "assignors": [each[0] for each in protocols],
         **subscription(protocols[0][1]),

@@ -33,10 +33,16 @@ def cells(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([("a", "cell")], "store string, cell string")
 
 
-def joined(position: int, member_id: str, joined_ms: int, instance_id: str | None = None) -> dict[str, object]:
-    """A member of a generation that started at 9 s."""
+def joined(position: int, member_id: str, joined_ms: int | None, instance_id: str | None = None) -> dict[str, object]:
+    """A member of a generation that started at 9 s; one that missed its join phase if it has no time."""
     row = {"position": position, "member_id": member_id, "joined_ms": joined_ms, "started_ms": 9_000}
-    return row | {"instance_id": instance_id}
+    return row | {"instance_id": instance_id, "missed": joined_ms is None}
+
+
+def lifetime(member_id: str, client_id: str, ended_by: str = "open", to_ms: int | None = None) -> dict[str, object]:
+    """A member that is not static."""
+    row = {"member_id": member_id, "client_id": client_id, "ended_by": ended_by, "to_ms": to_ms}
+    return row | {"instance_id": None}
 
 
 def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: SparkSession) -> None:
@@ -58,8 +64,8 @@ def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: 
         spark,
         "member_lifetimes",
         [
-            *({"member_id": each, "client_id": f"client of {each}"} for each in ("m1", "m2")),
-            {"store": "b", "member_id": "m5", "client_id": "client of m1"},
+            *(lifetime(each, f"client of {each}") for each in ("m1", "m2")),
+            {**lifetime("m5", "client of m1"), "store": "b"},
         ],
     )
     of_stores = spark.createDataFrame([("a", "cell"), ("b", "cell")], "store string, cell string")
@@ -74,6 +80,29 @@ def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: 
         ("cell", None, "g", "client of m1", 2, 3.75, 0.0, 4),
         ("cell", None, "g", "ben", 2, 2.5, 0.5, 2),
     ]
+
+
+def test_a_member_that_never_came_was_waited_for_until_the_end_of_the_join_phase(spark: SparkSession) -> None:
+    members = table(
+        spark,
+        "generation_members",
+        [
+            *(joined(1, "m1", 0), joined(1, "m2", 0, instance_id="ben"), joined(1, "m3", 0)),
+            *(joined(5, "m1", 1_000), joined(5, "m2", None, instance_id="ben"), joined(5, "m3", 3_000)),
+            {**joined(7, "m1", 61_000), "started_ms": 65_000},
+        ],
+    )
+    lifetimes = table(
+        spark,
+        "member_lifetimes",
+        [
+            lifetime("m3", "carla", "removed", 65_000),
+            lifetime("m2", "c2", "removed", 62_000),
+            lifetime("m1", "c1", "left", 65_000),
+        ],
+    )
+    found = [tuple(row) for row in last_joiners(members, lifetimes, cells(spark), merges_stores=False).collect()]
+    assert found == [("cell", "a", "g", "ben", 1, 6.0, 2.0, 1), ("cell", "a", "g", "carla", 1, 4.0, 0.0, 2)]
 
 
 def test_refused_requests_are_counted_by_api_and_error(spark: SparkSession) -> None:
