@@ -125,13 +125,16 @@ def restarts_in_turn(options: ScenarioOptions, seed: int) -> Iterator[tuple[int,
 
 
 def failover_restart(options: ScenarioOptions, seed: int) -> SimulationPlan:
-    """The members restart one after another, as in `rolling-restart`; in the meantime the two brokers do, too. Each is
-    shut down for `restart_ms`, and the other one coordinates the group until it is back."""
+    """The members restart one after another, at the times of `rolling-restart`, and the two brokers do, too. Each is shut
+    down for `restart_ms` while a member is away or the group rebalances for its return; the other one coordinates the
+    group until it is back."""
     random = Random(f"{seed}/brokers")
     steps = [*restarts_in_turn(options, seed)]
+    left_ms = [at_ms for at_ms, step in steps if not isinstance(step, Joins)]
     for broker in range(BROKERS):
-        at_ms = STEADY_MS + round((broker + 0.5) * options.members * options.between_ms / BROKERS)
-        steps.append((at_ms + random.randrange(5_000), BrokerStops(broker, options.restart_ms)))
+        absence_ms = options.restart_ms + heartbeat_interval_ms(options)
+        at_ms = left_ms[(2 * broker + 1) * len(left_ms) // (2 * BROKERS)] + random.randrange(absence_ms)
+        steps.append((at_ms, BrokerStops(broker, options.restart_ms)))
     return make_plan(options, seed, steps, brokers=BROKERS)
 
 
