@@ -125,9 +125,9 @@ def restarts_in_turn(options: ScenarioOptions, seed: int) -> Iterator[tuple[int,
 
 
 def failover_restart(options: ScenarioOptions, seed: int) -> SimulationPlan:
-    """The members restart one after another, at the times of `rolling-restart`, and the two brokers do, too. Each is shut
-    down for `restart_ms` while a member is away or the group rebalances for its return; the other one coordinates the
-    group until it is back."""
+    """The members restart one after another, at the times of `rolling-restart`, and the two brokers do, too. Each is
+    shut down for `restart_ms` while a member is away or the group rebalances for its return; the other one coordinates
+    the group until it is back."""
     random = Random(f"{seed}/brokers")
     steps = [*restarts_in_turn(options, seed)]
     left_ms = [at_ms for at_ms, step in steps if not isinstance(step, Joins)]
