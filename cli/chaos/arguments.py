@@ -87,6 +87,12 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--until", metavar="TIME", type=duration_ms, help="no faults after this time of the run, for example 90s")
     add("--bug", metavar="NAME", default="", help="plant this bug")
     add("--save", metavar="FILE", type=Path, help="write the plan to this file, as a scenario")
+    add(
+        "--max-callbacks",
+        metavar="N",
+        type=whole_number(1),
+        help="end the run as a rebalance storm after N callbacks of its event loop (default: 1,000,000)",
+    )
     add("--verbose", action="store_true", help="the whole timeline, and the values behind a violation in full")
     _add_verdicts(parser)
     add("--check-determinism", action="store_true", help="run twice, in two processes, and compare every row")

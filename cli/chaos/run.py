@@ -32,9 +32,9 @@ from regroup.lab.plan.scenario_files import find_plan
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.search.hunt import Findings
 from regroup.lab.search.plan_text import describe_plan
-from regroup.lab.search.seed_run import finding_of, plant_bug
+from regroup.lab.search.seed_run import MAX_CALLBACKS, finding_of, plant_bug, play_bounded
 from regroup.lab.search.swarm import draw_plan
-from regroup.lab.simulation.run import RunOutcome, play
+from regroup.lab.simulation.run import NO_REBALANCE_STORM, RunOutcome
 from regroup.lab.simulation.timeline import Timeline
 from regroup.server.recording.blocks import decode_block
 from regroup.server.recording.observations import read_observations
@@ -59,10 +59,16 @@ def run(args: Namespace) -> int:
         pass  # an unknown bug is refused before the plan is shown
     print(printable_lines(describe_plan(plan)))
     if args.check_determinism:
-        return compare_two_runs(plan, args.bug)
+        return compare_two_runs(plan, args.bug, args.max_callbacks)
     with plant_bug(args.bug):
         store = partial(open_inline_store, args.store) if args.store else None
-        outcome = play(plan, open_store=store, timeline=timeline, record=args.store is not None)
+        outcome = play_bounded(
+            plan,
+            max_callbacks=args.max_callbacks,
+            open_store=store,
+            timeline=timeline,
+            record=args.store is not None,
+        )
     print_timeline(timeline, verbose=args.verbose)
     write_verdicts([verdict_of_run(outcome, timeline, replay_command(args))], args)
     return print_verdict(outcome, timeline, args)
@@ -84,8 +90,8 @@ def requested_plan(args: Namespace) -> SimulationPlan:
 def replay_command(args: Namespace) -> str:
     """The shell command that repeats this run."""
     words = ["chaos", "run"]
-    for option in ("seed", "scenario", "until", "bug"):
-        value = getattr(args, option)
+    for option in ("seed", "scenario", "until", "bug", "max-callbacks"):
+        value = getattr(args, option.replace("-", "_"))
         if value not in (None, ""):
             words += [f"--{option}", f"{value}ms" if option == "until" else str(value)]
     return f"{program_name()} {shlex.join(words)}"
@@ -97,12 +103,12 @@ def free_name(stem: str) -> str:
     return next(name for name in names if not Path(name).exists())
 
 
-def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
+def compare_two_runs(plan: SimulationPlan, bug: str, max_callbacks: int | None) -> int:
     """Run the plan in two processes and compare the results; return the exit code.
 
     The processes have different hash seeds, so sets have different orders, which must not change a run.
     """
-    one, other = (rows_in_new_process(hash_seed, plan, bug) for hash_seed in HASH_SEEDS)
+    one, other = (rows_in_new_process(hash_seed, plan, bug, max_callbacks) for hash_seed in HASH_SEEDS)
     for number, (left, right) in enumerate(zip_longest(one, other), start=1):
         if left != right:
             print(f"Not deterministic. Row {number} was\n  {left}\nand then\n  {right}")
@@ -111,24 +117,24 @@ def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
     return 0
 
 
-def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[str]:
+def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str, max_callbacks: int | None) -> list[str]:
     before = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = hash_seed
     try:
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
-            return process.submit(canonical_rows, plan, bug).result()
+            return process.submit(canonical_rows, plan, bug, max_callbacks).result()
     finally:
         del os.environ["PYTHONHASHSEED"]
         if before is not None:
             os.environ["PYTHONHASHSEED"] = before
 
 
-def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
+def canonical_rows(plan: SimulationPlan, bug: str, max_callbacks: int | None = None) -> list[str]:
     """Run the plan, and return its events, its recorded rows and its violations as lines of text that can be
     compared."""
     store = MemoryStore()
     with plant_bug(bug):
-        outcome = play(plan, open_store=store.open, record=True)
+        outcome = play_bounded(plan, max_callbacks=max_callbacks, open_store=store.open, record=True)
     rows = [*map(format_event_json, outcome.records), *asyncio.run(recorded_rows(store))]
     return rows + [str(each) for each in outcome.verdict.violations]
 
@@ -137,6 +143,16 @@ async def recorded_rows(store: MemoryStore) -> list[str]:
     """The recorded exchanges and observations of a run, each as one line of text."""
     rows = [str(row) async for block in store.read_exchanges() for row in decode_block(block)]
     return rows + [str(row) async for row in read_observations(store)]
+
+
+def storm_hint(max_callbacks: int | None) -> str:
+    """Why a run was taken for a rebalance storm, and what to do if it is none. `max_callbacks` is None if the default
+    bounded the run."""
+    bound = MAX_CALLBACKS if max_callbacks is None else max_callbacks
+    return (
+        f"The run was ended there: its event loop had called {bound:,} callbacks. If the plan is meant to be that "
+        f"large, raise --max-callbacks."
+    )
 
 
 def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> int:
@@ -153,6 +169,8 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
         print(f"\n{printable_lines(text)}")
     if (more := len(texts) - MAX_SHOWN_VIOLATIONS) > 0:
         print(f"\n… and {more} more.")
+    if NO_REBALANCE_STORM in outcome.verdict.sentences:
+        print(f"\n{storm_hint(args.max_callbacks)}")
     print(f"\nTo run it again: {replay_command(args)}")
     if args.store is not None:
         print(f"What each group went through: {program_name()} story {shlex.quote(str(args.store))}")

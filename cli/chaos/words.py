@@ -13,6 +13,7 @@ from regroup.lab.checker.invariant_list import invariant_reference
 from regroup.lab.plan.scenario_files import scenario_text
 from regroup.lab.plan.scenario_words import ReferenceRow, ReferenceTable, scenario_reference
 from regroup.lab.simulation.recovery import READS_INVARIANT, RECOVERY_INVARIANT
+from regroup.lab.simulation.run import NO_REBALANCE_STORM, NO_UNEXPECTED_EXCEPTION, TIME_ADVANCES
 
 WIDTH: Final = 78
 
@@ -48,11 +49,15 @@ def _matching(text: str) -> Iterator[ReferenceTable]:
 
 
 def invariant_tables() -> Iterator[ReferenceTable]:
-    """Yield tables of the invariants that runs are checked for: one for each subject, and one about recovery."""
+    """Yield tables of the invariants that runs are checked for: one for each subject, one about the run itself, and one
+    about recovery."""
     for subject, rows in invariant_reference().items():
         yield ReferenceTable(
             f"Invariants: {subject[0].lower()}{subject[1:]}", tuple(ReferenceRow(*row) for row in rows)
         )
+    ends = "The run ends there."
+    whole = ((NO_UNEXPECTED_EXCEPTION, ""), (TIME_ADVANCES, ends), (NO_REBALANCE_STORM, ends))
+    yield ReferenceTable("Invariants: the run itself", tuple(ReferenceRow(*row) for row in whole))
     exit_code = "A run that violates nothing else ends with exit code 3."
     end = (ReferenceRow(RECOVERY_INVARIANT, exit_code), ReferenceRow(READS_INVARIANT, exit_code))
     yield ReferenceTable("Invariants: the end of a run", end)

@@ -16,7 +16,6 @@ from regroup.cli.jobs import cannot_run_after
 from regroup.cli.spark.session import STOPPED_RESUMABLE, run_on_folder, run_on_spark
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import printable
-from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
 from regroup.pipeline.locations.file_systems import file_on_disk, scheme_of
@@ -89,6 +88,6 @@ def repeat_run(campaign: Campaign, args: Namespace) -> int:
         raise InvalidCampaign(f"{file}: the file exists; name a new file for the run")
     store = partial(open_inline_store, file) if file else None
     plan = campaign.plan(find_run(campaign, args.only))
-    outcome = runner.require_stable(play(plan, open_store=store, record=store is not None))
+    outcome = runner.require_stable(runner.play_run(plan, open_store=store, record=store is not None))
     print(outcome.verdict.counts, *outcome.verdict.violations, sep="\n")
     return 1 if outcome.failed else 0

@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from regroup.coordinator import invariants as group_invariants
-from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
+from regroup.coordinator.consumer.invariants import CONSUMER_GROUP_INVARIANTS, CONSUMER_STEP_INVARIANTS
+from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT, invariant_sentence
+from regroup.coordinator.verification import a_coordinator_epoch_begins_with_a_load
 from regroup.lab.checker import coordinator_invariants as c
 from regroup.lab.checker.classic.events import CLASSIC_EVENT_SENTENCES
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
@@ -53,6 +54,9 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
         c.an_open_request_gets_its_response,
     ]
     steps = [each for some in INVARIANTS_BY_EVENT.values() for each in some]
+    groups = _from_docstrings([*GROUP_INVARIANTS, *steps])
+    of_both = dict(groups)
+    consumer_groups = _from_docstrings([*CONSUMER_GROUP_INVARIANTS, *CONSUMER_STEP_INVARIANTS])
     return {
         "Requests and responses": _from_docstrings(exchanges),
         "Groups of the consumer protocol": (
@@ -64,6 +68,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
                     st.a_migration_keeps_acknowledged_offsets,
                 )
             ),
+            *(row for row in consumer_groups if row[0] not in of_both),
             (SEARCHES_IN_TIME, ""),
             (MIGRATION_KEEPS_MEMBERS, ""),
         ),
@@ -73,9 +78,9 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             (CHECKS_KEEP_THEIR_INTERVAL, ""),
             (RECORDS_TIME_OUT, ""),
         ),
-        "Coordinators that load": _from_docstrings(st.LOAD_INVARIANTS),
+        "Coordinators that load": _from_docstrings([*st.LOAD_INVARIANTS, a_coordinator_epoch_begins_with_a_load]),
         "Groups": (
-            *_from_docstrings([*GROUP_INVARIANTS, *steps]),
+            *groups,
             *((sentence, "") for sentence in CLASSIC_EVENT_SENTENCES),
         ),
         "The store": (
@@ -123,5 +128,5 @@ def _from_docstrings(functions: Iterable[Callable[..., Any]]) -> tuple[tuple[str
     rows = {}
     for function in dict.fromkeys(functions):
         _, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
-        rows[group_invariants.invariant_sentence(function)] = " ".join(rest.split())
+        rows[invariant_sentence(function)] = " ".join(rest.split())
     return tuple(rows.items())

@@ -247,7 +247,9 @@ class ResponseLost(Sentence, frozen=True):
 
 
 class BrokerStops(Sentence, frozen=True):
-    """A broker is shut down, not killed, for `duration_ms`. The next broker loads its groups and keeps them."""
+    """A broker is shut down, not killed, for `duration_ms`. The next broker loads its groups meanwhile; when the broker
+    is back, it loads them again. The last running broker does not stop.
+    """
 
     templates = ("broker {broker} stops for {duration_ms}",)
     broker: int

@@ -14,11 +14,14 @@ from regroup.lab.plan.validation import check_plan
 from regroup.lab.planted_bugs.bug import BugContext
 from regroup.lab.planted_bugs.registry import bug_named
 from regroup.lab.search.shrink import FailurePredicate
+from regroup.lab.simulation.disk import StoreOpener
+from regroup.lab.simulation.recovery import READS_INVARIANT, RECOVERY_INVARIANT
 from regroup.lab.simulation.run import RunOutcome, play
+from regroup.lab.simulation.timeline import Timeline
 
 MAX_CALLBACKS: Final = 1_000_000
-"""The bound on the work of one run in a hunt, in callbacks of its event loop: some ten times what long runs need, and
-about a minute."""
+"""The bound on the work of one run of `regroup chaos`, in callbacks of its event loop: some ten times what long drawn
+runs need, and about a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def finding_of(outcome: RunOutcome) -> Finding | None:
     if not outcome.failed:
         return None
     first = outcome.verdict.violations[0]
-    is_recovery_failure = not outcome.recovered and len(outcome.verdict.sentences) == 1
+    is_recovery_failure = outcome.verdict.sentences in [(RECOVERY_INVARIANT,), (READS_INVARIANT,)]
     return Finding(outcome.plan.seed, first.sentence, first.detail, is_recovery_failure)
 
 
@@ -58,12 +61,27 @@ def run_seed(seed: int, *, draw: Callable[[int], SimulationPlan], bug: str = "")
         return finding_of(play_bounded(draw(seed)))
 
 
-def play_bounded(plan: SimulationPlan) -> RunOutcome:
-    """Play a plan, and end the run after a fixed amount of work.
+def play_bounded(
+    plan: SimulationPlan,
+    *,
+    max_callbacks: int | None = None,
+    open_store: StoreOpener | None = None,
+    timeline: Timeline | None = None,
+    record: bool = False,
+) -> RunOutcome:
+    """Play a plan as `play` does, and end the run after `max_callbacks` callbacks of its event loop.
 
-    A run beyond this limit is reported as a violation: its groups rebalance without end.
+    Without `max_callbacks` it ends after `MAX_CALLBACKS`. A run beyond the limit is reported as a violation: its groups
+    rebalance without end.
     """
-    return play(plan, max_callbacks=MAX_CALLBACKS, reports_storms=True)
+    return play(
+        plan,
+        open_store=open_store,
+        timeline=timeline,
+        record=record,
+        max_callbacks=MAX_CALLBACKS if max_callbacks is None else max_callbacks,
+        reports_storms=True,
+    )
 
 
 def fails_with(sentence: str, bug: str = "") -> FailurePredicate:

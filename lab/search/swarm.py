@@ -22,6 +22,7 @@ from regroup.lab.search.situations.large_groups import LARGE_GROUP_SHARE, draw_l
 from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
 from regroup.lab.search.situations.sequences import draw_sequences
+from regroup.lab.search.situations.topics import draw_recreation
 from regroup.lab.search.situations.transforms import TRANSFORM_SHARE, with_transform
 from regroup.lab.search.situations.unusual import draw_situations, with_variations
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
@@ -95,7 +96,8 @@ def draw_plan(
     The kinds are keys of `FAULT_KINDS`. `consumer_share` is the share of plans with members of the consumer protocol,
     `transform_share` of those with members that transform records, which have up to two readers beside `max_members`.
     With `has_sequences` some plans have sequences of steps, too. Both need all kinds of faults. Where `max_members` is
-    not lowered either, the share `large_group_share` of all plans are short ones with a large group.
+    not lowered either, some delete topics of sticky assignors and create them again, and the share `large_group_share`
+    of all plans are short ones with a large group.
     """
     if unknown := [fault for fault in faults if fault not in FAULT_KINDS]:
         raise ValueError(f"unknown fault: {unknown[0]!r}; known are {', '.join(FAULT_KINDS)}")
@@ -115,6 +117,8 @@ def draw_plan(
         steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
         steps += draw_client_situations(random_stream, setup, duration_ms)
         steps += draw_memberships(random_stream, setup, duration_ms)
+        if max_members == len(DRAWN_MEMBER_NAMES):
+            steps += draw_recreation(random_stream("topic created again"), setup, steps, duration_ms)
     plan = replace(
         setup,
         # Steps that wait for a milestone come first, since a reader sees by the time when the others happen.
@@ -186,6 +190,7 @@ def _usable(faults: Sequence[str], members: Mapping[str, MemberPlan]) -> list[st
 
     Kafka's sticky assignors keep partitions that no longer exist when a topic was created again with fewer partitions.
     Such a group may fail for ever, or assign a partition to two members; that is Kafka's behaviour, not a finding.
+    `draw_recreation` draws topics that are created again with as many or more.
     """
     keeps_topics = has_consumer_protocol(members) or any(
         "sticky" in assignor for member in members.values() for assignor in member.assignors

@@ -57,6 +57,13 @@ class SimulatedDisk:
         if self._store is not None:
             self._store.detach()
 
+    async def close(self) -> None:
+        """Close the store under the process that has it open: from now on no process writes or opens it."""
+        self.is_full = True
+        if self._store is not None:
+            self._store.detach()
+            await self._store.close()
+
     def raise_if_failing(self) -> None:
         """Raise the error that a write to the store would get now: the disk is full, or its next write is to fail."""
         if self.is_full:
@@ -181,8 +188,9 @@ class SimulatedStore(EventStore):
         await self._store.checkpoint()
 
     async def close(self) -> None:
-        self._is_closed = True
-        await self._store.close()
+        if not self._is_closed:
+            self._is_closed = True
+            await self._store.close()
 
     def _check_writable(self) -> None:
         if self._is_detached:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from regroup.coordinator.runtime.logger import log_sink
-from regroup.lab.checker.verdict import RunVerdict
+from regroup.lab.checker.verdict import RunVerdict, RunViolation
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.simulation.actions import perform
 from regroup.lab.simulation.disk import StoreOpener
@@ -89,8 +89,8 @@ def play(
     without it the store is in memory. `timeline` gets what happens. With `record` the store also gets the exchanges,
     what the network did to them, and what members believed they owned; the events stay the same. `max_callbacks` bounds
     the work of the run: TooManyCallbacks ends one whose event loop calls more, or with `reports_storms` a violation of
-    `NO_REBALANCE_STORM`. Raises InvalidSetting or ValueError for
-    a plan that cannot be played, StoreError if the store cannot be opened at the start.
+    `NO_REBALANCE_STORM`. Raises InvalidSetting or ValueError for a plan that cannot be played, StoreError if the store
+    cannot be opened at the start.
     """
     loop = VirtualLoop(max_callbacks)
     runs: list[SimulationRun] = []
@@ -104,14 +104,17 @@ def play(
         with _silence_logging(loop, partial(run.world.report_violation, NO_UNEXPECTED_EXCEPTION)):
             outcomes.append(await run.play())
 
-    try:
-        run_in_virtual_time(main(), loop)
-    except LoopLivelock as error:
-        return runs[0].abort(TIME_ADVANCES, str(error))
-    except TooManyCallbacks as error:
-        if not reports_storms:
-            raise
-        return runs[0].abort(NO_REBALANCE_STORM, f"{runs[0].milestones.generation_count} generations, {error}")
+    async def abort(error: LoopLivelock | TooManyCallbacks) -> None:
+        if isinstance(error, LoopLivelock):
+            outcomes.append(await runs[0].abort(TIME_ADVANCES, str(error)))
+        elif reports_storms:
+            generations = runs[0].milestones.generation_count
+            work = f"{generations} generations and {max_callbacks:,} callbacks of the event loop, {error}"
+            outcomes.append(await runs[0].abort(NO_REBALANCE_STORM, work))
+        else:
+            raise error
+
+    run_in_virtual_time(main(), loop, abort)
     return outcomes[0]
 
 
@@ -213,7 +216,7 @@ class SimulationRun:
         await world.brokers.close()
         if world.recording:
             await world.recording.close()
-        violations = sorted([*verdict.violations, *world.violations], key=lambda each: each.at_ms)
+        violations = self._all_violations(verdict)
         order = {planned: number for number, planned in enumerate(self.plan.steps)}
         missed = [each for each in not_reached if not is_expectation(each.step)] + self._too_late
         return RunOutcome(
@@ -226,14 +229,34 @@ class SimulationRun:
             tuple(sorted(missed, key=lambda planned: order[planned])),
         )
 
-    def abort(self, sentence: str, reason: str) -> RunOutcome:
-        """Make the outcome of a run that ends early, with this sentence as a violation and the reason as its detail.
+    async def abort(self, sentence: str, reason: str) -> RunOutcome:
+        """End a run whose time does not advance any more, or whose work has no end: its brokers write nothing more.
 
-        Its time does not advance any more, or its work has no end.
+        The sentence is a violation after those that were found before, with the reason as its detail. The checks of the
+        end are not made.
         """
-        self.world.report_violation(sentence, reason)
-        verdict = RunVerdict().with_violations(self.world.violations)
-        return RunOutcome(self.plan, verdict, (), self.world.now_ms, recovered=False)
+        world = self.world
+        world.report_violation(sentence, reason)
+        verdict = world.checker.verdict() if world.checker else RunVerdict()
+        violations, ended_ms = self._all_violations(verdict), world.now_ms
+        world.is_over = True
+        if world.timeline is not None:
+            world.timeline.names.update(world.members.names)
+        await world.disk.close()
+        if world.recording:
+            await world.recording.close()
+        return RunOutcome(
+            self.plan,
+            verdict.with_violations(violations),
+            await world.disk.read_records(),
+            ended_ms,
+            recovered=False,
+            expectations=tuple(world.expectations),
+        )
+
+    def _all_violations(self, verdict: RunVerdict) -> list[RunViolation]:
+        """The violations of this verdict and those that the run has reported itself, in the order of time."""
+        return sorted([*verdict.violations, *self.world.violations], key=lambda each: each.at_ms)
 
     # Steps
 

@@ -189,10 +189,22 @@ class VirtualLoop(base_events.BaseEventLoop):
         """Do nothing: no other thread has to wake this one."""
 
 
-def run_in_virtual_time(main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
-    """Run a coroutine to its end, then cancel all remaining tasks and close the loop."""
+def run_in_virtual_time(
+    main: Coroutine[Any, Any, None],
+    loop: VirtualLoop,
+    abort: Callable[[LoopLivelock | TooManyCallbacks], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    """Run a coroutine to its end, then cancel all remaining tasks and close the loop.
+
+    If the coroutine does not come to its end, by LoopLivelock or TooManyCallbacks, `abort` runs in its place; without
+    `abort` the exception is raised.
+    """
     try:
         loop.run_until_complete(main)
+    except (LoopLivelock, TooManyCallbacks) as error:
+        if abort is None:
+            raise
+        loop.run_until_complete(abort(error))
     finally:
         for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()):
             task.cancel()

@@ -24,7 +24,8 @@ from pyspark.sql import functions as F
 from regroup.lab.checker.metrics import Counts
 from regroup.lab.checker.verdict import RunViolation
 from regroup.lab.plan.plan import SimulationPlan
-from regroup.lab.simulation.run import RunOutcome, play
+from regroup.lab.search.seed_run import play_bounded
+from regroup.lab.simulation.run import RunOutcome
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun, InvalidCampaign
 from regroup.pipeline.campaign.measures import RunMeasures, has_stable_member, measures_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
@@ -36,10 +37,16 @@ from regroup.storage.records import Record
 
 RUNS_PER_CHUNK: Final = 20
 MAX_FILE_NAME_LENGTH: Final = 150
+MAX_CALLBACKS_PER_RUN: Final = 10_000_000
+"""The bound on the work of one run, in callbacks of its event loop: about ten minutes. A run beyond it is a rebalance
+storm, which is a violation as any other."""
 
 STABLE_AT_LEAST_ONCE: Final = "In a run of a campaign the group is Stable at least once."
 
 PlayPlan: TypeAlias = Callable[[SimulationPlan], RunOutcome]
+
+play_run: Final = partial(play_bounded, max_callbacks=MAX_CALLBACKS_PER_RUN)
+"""Plays the plan of a run, as `play_bounded` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ def run_campaign(
     campaign: Campaign,
     folder: LocationLike,
     *,
-    play_one: PlayPlan = play,
+    play_one: PlayPlan = play_run,
     progress: JobProgress | None = None,
 ) -> int:
     """Simulate the runs of the campaign that the folder does not have yet, and return how many these were.
@@ -158,7 +165,7 @@ def missing_chunks(campaign: Campaign, folder: LocationLike) -> list[CampaignChu
     return chunks
 
 
-def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play) -> None:
+def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play_run) -> None:
     """Simulate the runs of a chunk, and write their events and results to its two files."""
     runs, events = [], []
     for run in chunk.campaign.runs(chunk.first, chunk.last):

@@ -295,7 +295,7 @@ class ObservedMembers:
             self._observed_ids.difference_update(self._member_ids.get(name, ()))
             self._words.on_zombie(name)
             self._generations.on_new_life(name)
-            self._assignments.on_new_life(name)
+            self._assignments.on_zombie(name)
 
     def on_stop(self, name: str, at_ms: int) -> None:
         """Note that a member's process has ended or restarted: it owns nothing, has no position, and is not fenced any

@@ -10,6 +10,8 @@ import pytest
 from regroup.cli.chaos.run import canonical_rows
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.planted_bugs.registry import BUGS
+from regroup.lab.search.seed_run import MAX_CALLBACKS
+from regroup.lab.simulation.run import NO_REBALANCE_STORM
 from tests.cli.chaos.conftest import SOUND, STORY
 from tests.cli.conftest import RunCommand
 
@@ -157,9 +159,7 @@ def test_the_rows_that_are_compared_contain_the_violations() -> None:
 
 
 def test_two_runs_that_differ_end_with_4(story: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "regroup.cli.chaos.run.rows_in_new_process", lambda hash_seed, plan, bug: ["same", f"by {hash_seed}"]
-    )
+    monkeypatch.setattr("regroup.cli.chaos.run.rows_in_new_process", lambda hash_seed, *_: ["same", f"by {hash_seed}"])
     code, out, _ = chaos("run", "--scenario", story, "--check-determinism")
     assert code == 4
     assert "Row 2 was\n  by 1\nand then\n  by 2" in out
@@ -230,6 +230,34 @@ def test_a_scenario_of_the_first_version_is_refused_in_one_line(tmp_path: Path, 
         "",
         f"regroup chaos: {path}: line 2 (story: Two share a topic): option 'story' of a scenario is now 'scenario'\n",
     )
+
+
+def test_a_run_that_calls_too_many_callbacks_is_a_storm_that_says_how_to_raise_the_bound(
+    story: Path, tmp_path: Path, chaos: RunCommand, run_command: RunCommand
+) -> None:
+    store, verdicts = tmp_path / "run.db", tmp_path / "verdicts.json"
+    options = ("--scenario", story, "--max-callbacks", 150)
+    code, out, _ = chaos("run", *options, "--store", store, "--json", verdicts)
+    assert code == 1
+    assert f"Violated: {NO_REBALANCE_STORM}" in out
+    assert "had called 150 callbacks. If the plan is meant to be that large, raise --max-callbacks." in out
+    assert f"To run it again: regroup chaos run --scenario {story} --max-callbacks 150\n" in out
+    assert "Group lab: " in run_command("story", store).out
+    [verdict] = msgspec.json.decode(verdicts.read_bytes())["runs"]
+    assert verdict["command"].endswith("--max-callbacks 150")
+    assert NO_REBALANCE_STORM in verdict["violations"][0]
+    assert chaos("run", "--scenario", story, "--max-callbacks", MAX_CALLBACKS).code == 0
+
+
+def test_two_processes_have_the_same_storm(story: Path, chaos: RunCommand) -> None:
+    unbounded = chaos("run", "--scenario", story, "--check-determinism")
+    bounded = chaos("run", "--scenario", story, "--check-determinism", "--max-callbacks", 150)
+    assert (unbounded.code, bounded.code) == (0, 0)
+    assert bounded.out.splitlines()[-1] != unbounded.out.splitlines()[-1]
+
+
+def test_the_help_names_the_bound_of_a_run(chaos: RunCommand) -> None:
+    assert f"(default: {MAX_CALLBACKS:,})" in " ".join(chaos("run", "--help").out.split())
 
 
 @pytest.mark.parametrize("word", ["run", "hunt", "list", "bugs"])

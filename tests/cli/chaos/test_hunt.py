@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.search.bug_detection import BugDetection
 from regroup.lab.search.seed_run import Finding
+from regroup.lab.simulation.run import NO_REBALANCE_STORM
 from tests.cli.conftest import RunCommand
 
 
@@ -44,6 +45,22 @@ def test_a_hunt_that_finds_nothing_ends_with_0(story: Path, chaos: RunCommand, m
     monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
     code, out, err = chaos("hunt", "--seeds", "3", "--jobs", 1)
     assert (code, out, err) == (0, "3 seeds were run, 0 failed.\n", "")
+
+
+def test_the_printed_commands_find_the_storm_that_a_hunt_has_found(
+    story: Path, tmp_path: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(story.read_text())
+    for module in ("hunt", "run"):
+        monkeypatch.setattr(f"regroup.cli.chaos.{module}.draw_plan", lambda seed: replace(plan, seed=seed))
+    monkeypatch.setattr("regroup.lab.search.seed_run.MAX_CALLBACKS", 150)
+    code, out, _ = chaos("hunt", "--seeds", 1, "--jobs", 1, "--save-in", tmp_path)
+    assert (code, NO_REBALANCE_STORM in out) == (1, True)
+    commands = [line.split()[2:] for line in out.splitlines() if line.startswith("  regroup chaos run")]
+    assert [command[1] for command in commands] == ["--seed", "--scenario"]
+    for command in commands:
+        code, out, _ = chaos(*command)
+        assert (code, f"Violated: {NO_REBALANCE_STORM}" in out) == (1, True)
 
 
 def test_each_bug_is_shown_with_its_number_of_seeds_and_one_not_found_ends_with_1(

@@ -13,10 +13,12 @@ from regroup.lab.plan.rare_steps import ProtocolIsChanged, ResponseIsLate
 from regroup.lab.plan.sound_members import is_impersonated
 from regroup.lab.plan.steps import Joins
 from regroup.lab.plan.triggers import StepTrigger
+from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.simulation.clients.lab_client import LabClient, first_code
 from regroup.lab.simulation.clients.late_responses import LateResponses
 from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
 from regroup.lab.simulation.run import play
+from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from regroup.protocol.messages.offsets import (
@@ -24,7 +26,7 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from tests.lab.simulation.test_other_clients import outcome, reasons
+from tests.lab.simulation.test_other_clients import RUN, outcome, reasons
 
 CONSUMER = ", protocol: consumer"
 
@@ -177,3 +179,16 @@ def test_a_commit_by_an_instance_id_alone_is_refused_while_there_are_members(
     assert not any(each.type == "transactional-offsets-written" for each in played.records)
     code = ErrorCode.FENCED_INSTANCE_ID if instance_id else ErrorCode.UNKNOWN_MEMBER_ID
     assert first_code(responses[-1]) == code
+
+
+@pytest.mark.parametrize(("brokers", "loads_ms"), [(1, []), (2, [15_000, 35_000])])
+def test_the_groups_of_a_stopped_broker_are_loaded_by_the_next_one_and_again_by_itself(
+    brokers: int, loads_ms: list[int]
+) -> None:
+    """The group `lab` is one of broker 1, if there are two."""
+    step = f"at 15s: broker {brokers - 1} stops for 20s"
+    text = RUN.format(step=step, end="60s", anna="", ben="", workload=f"brokers: {brokers}")
+    played = play(read_plan(text))
+    assert not played.failed
+    loads = [each for each in played.records if each.type == "coordinator-loaded"]
+    assert [each.at_ms - START_MS for each in loads] == loads_ms

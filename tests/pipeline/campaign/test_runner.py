@@ -3,18 +3,23 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from regroup.cli.main import main
 from regroup.cli.spark.campaign import run_interruptibly
 from regroup.lab.checker.metrics import Counts
 from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.plan.plan import SimulationPlan
-from regroup.lab.simulation.run import RunOutcome, play
-from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run
+from regroup.lab.search.seed_run import play_bounded
+from regroup.lab.simulation.run import NO_REBALANCE_STORM, RunOutcome, play
+from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
 from regroup.pipeline.campaign.runner import (
+    MAX_CALLBACKS_PER_RUN,
     RUNS_PER_CHUNK,
     STABLE_AT_LEAST_ONCE,
     campaign_file,
@@ -150,6 +155,33 @@ def test_the_verdict_on_a_run_whose_group_was_stable_stays() -> None:
     campaign = campaign_of(1)
     outcome = play(campaign.plan(next(campaign.runs())))
     assert require_stable(outcome) is outcome
+
+
+def test_a_run_whose_work_has_no_end_is_a_violation_and_has_its_events(tmp_path: Path) -> None:
+    campaign = Campaign("?", "crashes", 1, {"members": [2]}, {"partitions": 2})
+    claim_folder(campaign, tmp_path)
+    simulate_chunk(missing_chunks(campaign, tmp_path)[0], partial(play_bounded, max_callbacks=200))
+    [row] = pq.read_table(tmp_path / "runs" / f"chunk-{0:08}.parquet").to_pylist()
+    assert row["violations"] == [NO_REBALANCE_STORM]
+    assert row["rebalances"] > 0
+    assert row["events"] == pq.read_metadata(tmp_path / "events" / f"chunk-{0:08}.parquet").num_rows
+
+
+def test_every_run_of_a_campaign_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds: list[int] = []
+
+    def play_and_note(plan: SimulationPlan, **options: Any) -> RunOutcome:
+        bounds.append(options["max_callbacks"])
+        return play(plan, **options)
+
+    monkeypatch.setattr("regroup.lab.search.seed_run.play", play_and_note)
+    plan_file = tmp_path / "plan.yaml"
+    plan_file.write_text("question: '?'\nscenario: crashes\nseeds: 1\ngrid: {members: [2]}\nfixed: {partitions: 2}\n")
+    campaign = read_campaign(plan_file)
+    claim_folder(campaign, tmp_path / "out")
+    simulate_chunk(missing_chunks(campaign, tmp_path / "out")[0])
+    assert main(["campaign", str(plan_file), "--only", next(campaign.runs()).name]) == 0
+    assert bounds == [MAX_CALLBACKS_PER_RUN, MAX_CALLBACKS_PER_RUN]
 
 
 def test_a_run_is_found_by_its_name_and_simulated_again() -> None:

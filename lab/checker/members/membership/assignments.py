@@ -83,8 +83,17 @@ class Assignments:
         self._members: dict[str, _Member] = {}
 
     def on_new_life(self, name: str) -> None:
-        """Forget what was known of a member: its process has ended, or by the plan it becomes a zombie."""
+        """Forget what was known of a member: its process has ended."""
         self._members.pop(name, None)
+
+    def on_zombie(self, name: str) -> None:
+        """Forget which partitions a member has given up, and its heartbeats: by the plan it becomes a zombie.
+
+        It commits for its old generation from now on, and a JoinGroup that it has begun names its last assignment.
+        """
+        member = self._members.setdefault(name, _Member())
+        member.heartbeats.clear()
+        member.given_up.clear()
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note the assignment that a classic member gets, and that a heartbeat is not in flight any more."""

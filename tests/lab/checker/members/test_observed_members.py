@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import Cause
 from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL
+from regroup.lab.checker.members.membership.assignments import REMEMBERS_ITS_ASSIGNMENT
 from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import COMMITS_BEFORE_REVOCATION, COMMITS_DO_NOT_GO_BACK
@@ -21,9 +23,24 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.faults import parse_fault
 from regroup.members.runtime.notes import FaultBegan
-from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.consumer.sticky_user_data import StickyUserData, encode_sticky_user_data
+from regroup.protocol.consumer.subscription import (
+    Assignment,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -148,3 +165,18 @@ def test_only_the_accepted_partitions_of_a_commit_count_as_committed(codes: tupl
         if COMMITS_BEFORE_REVOCATION in [each.sentence for each in violations.found]:
             violated.append(str(partition))
     assert violated == found
+
+
+def test_a_zombie_may_send_a_join_that_it_has_begun() -> None:
+    violations = ViolationLog(checker_state())
+    members = ObservedMembers(checker_state(), OutputLedger(), violations)
+    members.add_member("ben", "payments")
+    members.on_change("ben", JoinedGroup(3, "ben-1", is_leader=False, protocol_name="sticky"), 0)
+    sync = SyncGroupRequest(group_id="payments", generation_id=3, member_id="ben-1", assignments=[])
+    members.on_response("ben", sync, SyncGroupResponse(assignment=encode_assignment(Assignment(1, (ORDERS_0,)))))
+    members.on_change("ben", PartitionsAssigned((ORDERS_0,)), 0)
+    members.on_note("ben", FaultBegan(parse_fault("zombie")))
+    user_data = encode_sticky_user_data(StickyUserData((ORDERS_0,), 3))
+    metadata = encode_subscription(Subscription(3, ("orders",), user_data))
+    members.on_request("ben", replace(JOIN, protocols=[JoinGroupRequestProtocol(name="sticky", metadata=metadata)]))
+    assert REMEMBERS_ITS_ASSIGNMENT not in [each.sentence for each in violations.found]

@@ -103,6 +103,16 @@ def test_a_sticky_member_says_which_partitions_it_was_assigned() -> None:
     assert detail_of(assignments, join("sticky", None))
 
 
+def test_a_zombie_may_send_a_join_that_it_has_begun_and_commit_what_it_has_given_up() -> None:
+    """Seed 9740893 of a hunt becomes a zombie between its revocation and its JoinGroup."""
+    assignments = member("sticky")
+    assignments.on_change("anna", PartitionsRevoked((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is not None
+    assignments.on_zombie("anna")
+    assert detail_of(assignments, join("sticky", encode_sticky_user_data(StickyUserData((ORDERS_0,), 3)))) is None
+    assert assignments.on_request("anna", COMMIT) is None
+
+
 def test_user_data_of_version_0_have_no_generation() -> None:
     data = encode_sticky_user_data(StickyUserData((ORDERS_0,), None))
     assert detail_of(member("sticky"), join("sticky", data)) is None
