@@ -11,7 +11,7 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -31,6 +31,8 @@ from regroup.members.runtime.workload import Workload
 RUNS = 5
 REBALANCE_INTERVAL_MS = 4_000
 """Milliseconds from one rebalance to the next: long enough for every member to send a heartbeat and to rejoin."""
+SIZES = {3: 200, 30: 20, 300: 3}
+"""Numbers of members, each with its number of rebalances in a run."""
 SEEDS = 40
 QUIET_SEEDS = range(7_000_000, 7_000_060)
 HOUR_MS = 3_600_000
@@ -64,9 +66,21 @@ def median_cpu_s(run: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
     return median(times), outcome
 
 
+def format_rate(rate: float) -> str:
+    """The rate with as many decimals as it needs: 283, 34.5 and 1.23."""
+    return f"{rate:,.{0 if rate >= 100 else 1 if rate >= 10 else 2}f}"
+
+
+def format_ratio(values: Sequence[float]) -> str:
+    """The values in proportion to the first one: 1.00 : 1.12 : 2.05."""
+    return " : ".join(f"{value / values[0]:.2f}" for value in values)
+
+
 def print_rebalances() -> None:
+    """Print the rates for each size of a group, and how the CPU time for each member and rebalance grows with it."""
+    member_cpu_s: dict[bool, list[float]] = {False: [], True: []}
     print(f"{'members':>8} {'checker':>8} {'rebalances/s':>14} {'simulated s/s':>14} {'exchanges/s':>12}")
-    for members, rebalances in ((3, 200), (30, 20), (300, 3)):
+    for members, rebalances in SIZES.items():
         plan = rebalancing_plan(members, rebalances)
         exchanges = play(plan).verdict.counts.exchanges
         for check in (False, True):
@@ -74,9 +88,14 @@ def print_rebalances() -> None:
             generations = sum(record.type == "assignment-committed" for record in outcome.records)
             assert generations >= rebalances, f"{generations} rebalances of {rebalances} were completed"
             print(
-                f"{members:>8} {'with' if check else 'without':>8} {generations / seconds:>14,.0f} "
-                f"{outcome.ended_ms / 1000 / seconds:>14,.0f} {exchanges / seconds:>12,.0f}"
+                f"{members:>8} {'with' if check else 'without':>8} {format_rate(generations / seconds):>14} "
+                f"{format_rate(outcome.ended_ms / 1000 / seconds):>14} {exchanges / seconds:>12,.0f}"
             )
+            member_cpu_s[check].append(seconds / generations / members)
+    print(f"\nCPU time for each member and rebalance, {' : '.join(map(str, SIZES))} members")
+    for check, values in member_cpu_s.items():
+        times = ", ".join(f"{value * 1e6:,.0f} µs" for value in values)
+        print(f"  {'with' if check else 'without':>8} checker: {format_ratio(values)} ({times})")
 
 
 def calls_of(plan: SimulationPlan, *, check_invariants: bool) -> int:

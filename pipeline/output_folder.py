@@ -11,7 +11,7 @@ DIR/report, report.html             the report of the tables (pipeline/report/pa
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pyarrow as pa
@@ -97,7 +97,8 @@ def removed_if_it_stays_empty(folder: LocationLike) -> Iterator[None]:
         yield
     except BaseException:
         if not existed and {each.name for each in (*place.files(), *place.folders())} <= EMPTY_FOLDER_FILES:
-            place.remove_folder()
+            with suppress(StoreFailed):
+                place.remove_folder()
         raise
 
 

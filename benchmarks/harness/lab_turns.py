@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from regroup.lab.plan.plan import SimulationPlan
-from regroup.lab.simulation.network import Endpoint
+from regroup.lab.simulation.network.endpoint import Endpoint
 from regroup.lab.simulation.run import play
 from regroup.lab.simulation.virtual_clock import VirtualHandle, VirtualLoop
 from regroup.protocol.apis import APIS

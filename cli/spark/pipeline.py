@@ -160,8 +160,9 @@ def _report(spark: SparkSession, args: Namespace) -> int:
 
 
 def _clean(folder: LocationLike) -> int:
-    removed = remove_old_versions(folder)
-    for name in removed:
+    removed = 0
+    for name in remove_old_versions(folder):
         print(f"removed {name}")
-    print(f"{counted(len(removed), 'older version')} removed")
+        removed += 1
+    print(f"{counted(removed, 'older version')} removed")
     return 0

@@ -1,5 +1,6 @@
 """Builds one version of all tables of a folder: folds the events of every group, and writes each table as Parquet."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -14,6 +15,7 @@ from regroup.pipeline.gold.versions import TablesVersion, files_of_version, make
 from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.output_folder import events_fingerprint, prepare_folder
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
+from regroup.storage.errors import StoreFailed
 
 TABLE_NAMES: Final = (*TABLES, "violations")
 
@@ -53,6 +55,7 @@ def build_tables(
         plan.keep_state()
         make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES, files_of_version(version)))
     except BaseException:
-        version.remove_folder()
+        with suppress(StoreFailed):
+            version.remove_folder()
         raise
     return plan.incomplete

@@ -7,6 +7,7 @@ The file is replaced last, in one step, so a reader has all tables of one build,
 nothing. A query that reads an older version goes on, since versions are removed by `remove_old_versions` only.
 """
 
+from collections.abc import Iterator
 from typing import Final
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.output_folder import check_format, events_fingerprint
-from regroup.storage.errors import StoreError
+from regroup.storage.errors import StoreError, StoreFailed
 
 __all__ = ["TablesDamaged", "TablesMissing", "TablesVersion", "current_version", "read_table"]
 
@@ -137,21 +138,28 @@ def make_current(folder: LocationLike, version: TablesVersion) -> None:
     (tables_folder(folder) / "current.json").replace(msgspec.json.encode(version))
 
 
-def remove_old_versions(folder: LocationLike) -> list[str]:
-    """Remove the versions that are older than the current one, and return their names.
+def remove_old_versions(folder: LocationLike) -> Iterator[str]:
+    """Remove the versions that are older than the current one, and yield the name of each that is removed.
 
     A newer version is kept, since a build may still be writing it. Tables of releases that had no versions are removed,
     too. Raises TablesDamaged, and removes nothing, if the current version is not whole: an older one may be the last
-    that can be read.
+    that can be read. Raises StoreFailed at the end if some of them could not be removed.
     """
     current = current_version(folder)
     if current is None:
-        return []
+        return
     check_version(folder, current)
     old = [each for each in tables_folder(folder).folders() if version_number(each.name) < current.number]
+    failures = []
     for each in old:
-        each.remove_folder()
-    return [each.name for each in old]
+        try:
+            each.remove_folder()
+        except StoreFailed as error:
+            failures.append(str(error))
+        else:
+            yield each.name
+    if failures:
+        raise StoreFailed("; ".join(failures))
 
 
 def tables_are_current(folder: LocationLike) -> bool:

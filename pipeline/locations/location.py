@@ -198,9 +198,14 @@ class Location:
                 system.delete_file(path)
 
     def remove_folder(self) -> None:
-        """Remove this folder with everything in it, if it exists."""
+        """Remove this folder with everything in it, if it exists. Raises StoreFailed if something of it is left."""
         if self.is_local:
-            shutil.rmtree(self.path, ignore_errors=True)
+            shutil.rmtree(self.path, ignore_errors=True)  # another process may remove it at the same time
+            try:
+                if self.path.exists():
+                    shutil.rmtree(self.path)
+            except OSError as error:
+                raise StoreFailed(f"{self.address} cannot be removed: {error.strerror or error}") from error
         elif self.exists():
             with self._failures():
                 system, path = self._system()

@@ -19,6 +19,7 @@ MEASURES: Final[Mapping[str, str]] = {
     "disturbed_ownerless_s": "partition-seconds without an owner",
     "processed_twice": "records processed again",
     "convergence_s": "seconds to convergence",
+    "live_removals": "removals of members whose processes went on",
 }
 """The columns of `DIR/runs` that are compared, with their names."""
 RESAMPLES: Final = 2_000

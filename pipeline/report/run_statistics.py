@@ -46,6 +46,7 @@ class RunStatistics:
             "reconciliation_phases": self.reconciliation_phases(),
             "partition_movements": self.partition_movements(),
             "failure_detection": self.failure_detection(),
+            "removals": self.removals(),
             "reprocessed_records": self.reprocessed_records(),
             "gaps_over_time": self.gaps_over_time(),
             **self.of_requests(),
@@ -126,6 +127,15 @@ class RunStatistics:
         removed = self._table("member_lifetimes").where("ended_by = 'removed' AND last_seen_ms IS NOT NULL")
         seconds = removed.join(self._cells, "store").withColumn("seconds", F.expr("(to_ms - last_seen_ms) / 1000"))
         return distribution(seconds.groupBy("cell"), "seconds").orderBy("cell")
+
+    def removals(self) -> DataFrame:
+        """Mean numbers of members that the coordinator removed in a run: of those whose processes went on, such as
+        paused ones, and of those whose processes had ended. No rows for stores, nor for runs of an older release."""
+        if not self.is_campaign:
+            return self._cells.limit(0)
+        counted = self._stable_runs().where("live_removals IS NOT NULL").groupBy("cell")
+        live, ended = F.avg("live_removals"), F.avg(F.expr("removals - live_removals"))
+        return counted.agg(live.alias("live"), ended.alias("ended")).orderBy("cell")
 
     def reprocessed_records(self) -> DataFrame:
         """Distribution of the records that a run processed again.

@@ -23,6 +23,7 @@ GAP_REASONS: Final = (
     "unassigned",
     NOT_OWNED_YET,
 )
+REMOVALS: Final = ("live", "ended")
 MOVEMENTS: Final = ("moved", "revoked_and_returned", "kept", "new")
 
 ReportRows: TypeAlias = Mapping[str, Sequence[Row]]
@@ -86,6 +87,11 @@ def draw_movements(rows: Sequence[Row], title: str) -> str:
         protocol = "" if row.protocol_name in row.cell else f" ({row.protocol_name})"
         found[cell_label(row.cell) + protocol] = {column: row[column] for column in MOVEMENTS}
     return stacked_bars(found, MOVEMENTS, "partitions", title)
+
+
+def draw_removals(rows: Sequence[Row], title: str) -> str:
+    found = {cell_label(row.cell): {part: float(row[part]) for part in REMOVALS} for row in rows}
+    return stacked_bars(found, REMOVALS, "members", title, decimals=2)
 
 
 def draw_fan_charts(unit: str, rows: Sequence[Row], title: str) -> str:
@@ -172,6 +178,13 @@ SECTIONS: Final = (
         partial(draw_boxes, "seconds"),
         words_without_rows="No member was removed.",
         columns_without_rows={"phase": "no member was removed", **NO_SECONDS},
+    ),
+    ReportSection(
+        "removals",
+        "Removed members",
+        "Mean number of members that the coordinator removed in a run. Live: the member's process had not ended, as "
+        "when it was paused or its requests came too late. Ended: it had crashed, or a static member was closed.",
+        draw_removals,
     ),
     ReportSection(
         "reprocessed_records",

@@ -1,6 +1,8 @@
 """The commands `regroup pipeline`, `regroup campaign` and `regroup report`."""
 
+import errno
 import json
+import os
 import re
 import shlex
 import shutil
@@ -174,6 +176,30 @@ def test_clean_removes_nothing_if_the_current_version_is_gone(tmp_path: Path, ca
     assert regroup("pipeline", "clean", tmp_path) == 2
     assert capsys.readouterr().err == f"regroup pipeline: {current} is missing: regroup pipeline tables {tmp_path}\n"
     assert old.is_dir()
+
+
+def test_clean_names_a_version_that_it_cannot_remove(
+    tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_folder(tmp_path)
+    names = ("version-000001-a", "version-000002-b", "version-000003-c")
+    for name in names:
+        (tmp_path / "tables" / name / "gaps").mkdir(parents=True)
+        (tmp_path / "tables" / name / "gaps" / f"{name}.parquet").touch()
+    make_current(tmp_path, TablesVersion(names[2], "", ("gaps",)))
+    unlink = os.unlink
+
+    def unlink_all_but_one(path: str, *, dir_fd: int | None = None) -> None:
+        if f"{names[0]}.parquet" in os.fspath(path):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlink_all_but_one)
+    assert regroup("pipeline", "clean", tmp_path) == 2
+    printed = capsys.readouterr()
+    assert printed.out == f"removed {names[1]}\n"
+    assert f"{tmp_path}/tables/{names[0]} cannot be removed: Operation not permitted" in printed.err
+    assert (tmp_path / "tables" / names[0]).is_dir()
 
 
 def test_stores_that_were_ingested_without_events_are_said_to_have_none(

@@ -27,7 +27,7 @@ from regroup.pipeline.report.request_sections import (
 )
 from regroup.pipeline.report.request_statistics import NEARLY_ALL, OVER_THE_TIMEOUT, UNKNOWN_SHARE
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
-from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
+from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, REMOVALS, SECTIONS, cell_label, render_sections
 from regroup.pipeline.report.summary import conclusion_html, differences_html, ordered_cells, setup_html
 
 PERCENTILES = Percentiles(1, 2, 3, 4, 5)
@@ -84,12 +84,12 @@ def test_every_part_has_a_colour_in_the_light_and_the_dark_scheme() -> None:
     style = STYLESHEET.read_text(encoding="utf-8")
     light, dark = (set(re.findall(r"(--\w+): #", part)) for part in style.split("@media (prefers-color-scheme: dark)"))
     assert light == dark
-    for part in (*GAP_REASONS, *MOVEMENTS, *WAITED_FOR, *REQUEST_KINDS, *HEARTBEAT_KINDS):
+    for part in (*GAP_REASONS, *MOVEMENTS, *REMOVALS, *WAITED_FOR, *REQUEST_KINDS, *HEARTBEAT_KINDS):
         [colour] = re.findall(rf"\.{css_class(part)} {{ --tone: var\((--\w+)\) }}", style)
         assert colour in light
 
 
-@pytest.mark.parametrize("parts", [GAP_REASONS, MOVEMENTS, WAITED_FOR, REQUEST_KINDS, HEARTBEAT_KINDS])
+@pytest.mark.parametrize("parts", [GAP_REASONS, MOVEMENTS, REMOVALS, WAITED_FOR, REQUEST_KINDS, HEARTBEAT_KINDS])
 def test_no_two_parts_of_a_bar_have_one_colour(parts: tuple[str, ...]) -> None:
     style = STYLESHEET.read_text(encoding="utf-8")
     tones = [re.findall(rf"\.{css_class(part)} {{ --tone: ([^}}]+) }}", style)[0] for part in parts]
@@ -133,6 +133,14 @@ def test_a_section_without_rows_says_so_or_is_left_out() -> None:
     assert rendered["Failure detection"] == ("No member was removed.", "")
     assert "Records processed again" not in rendered
     assert all(not plot for _, plot in rendered.values())
+
+
+def test_removals_of_live_members_are_shown_with_two_decimals_and_left_out_for_stores() -> None:
+    rows = EMPTY | {"removals": [Row(cell="a=b", live=0.03, ended=1.0)]}
+    plots = {heading: plot for heading, _, plot in render_sections(rows, is_campaign=True)}
+    assert "live 0.03 members" in plots["Removed members"]
+    assert "ended 1.00 members" in plots["Removed members"]
+    assert "Removed members" not in {heading for heading, *_ in render_sections(EMPTY, is_campaign=False)}
 
 
 def test_failed_runs_come_first_with_a_command_to_replay_one(tmp_path: Path) -> None:

@@ -51,6 +51,14 @@ def test_runs_without_records_are_not_compared_by_records_that_were_processed_ag
     assert found == {*MEASURES} - {"processed_twice"}
 
 
+def test_removals_of_live_members_are_compared_where_both_runs_know_them() -> None:
+    rows = [run("consumer", "crashes", seed, 1.0) | {"live_removals": 1} for seed in range(4)]
+    rows += [run("eager", "crashes", seed, 1.0) | {"live_removals": 3} for seed in range(3)]
+    rows.append(run("eager", "crashes", 3, 1.0) | {"live_removals": None})
+    found = {each.measure: each for each in paired_differences(CAMPAIGN, measured(rows))}
+    assert found["live_removals"][3:5] == (3, 2.0)
+
+
 def test_the_interval_of_equal_differences_is_one_value() -> None:
     rows = [run("consumer", "crashes", seed, 1.0) for seed in range(4)]
     rows += [run("eager", "crashes", seed, 4.0) for seed in range(4)]

@@ -78,7 +78,7 @@ def write_runs(folder: Path, rows: Sequence[Values]) -> None:
     schema = pa.schema(
         [
             *((name, pa.string()) for name in ("store", "cell")),
-            *((name, pa.int64()) for name in ("ended_ms", "rebalances")),
+            *((name, pa.int64()) for name in ("ended_ms", "rebalances", "removals", "live_removals")),
             ("ownerless_s", pa.float64()),
             ("violations", pa.list_(pa.string())),
         ]
@@ -123,6 +123,22 @@ def test_a_simulation_goes_on_after_its_last_event(spark: SparkSession, folder: 
     write_runs(folder, [{"store": "short", **row}, {"store": "long", **row}])
     counted = {row.at_s: row for row in RunStatistics(spark, folder).gaps_over_time().collect()}
     assert counted[17.0].value_count == 2
+
+
+@pytest.mark.slow
+def test_removals_of_live_members_are_means_of_runs_that_know_them(spark: SparkSession, folder: Path) -> None:
+    row = {"rebalances": 1, "ownerless_s": 0.0, "violations": [], "ended_ms": 1}
+    counts = {"a": [(4, 3), (1, 0), (1, 0)], "b": [(2, None)], "c": [(0, 0)]}
+    write_runs(
+        folder,
+        [
+            {**row, "store": f"{cell}{seed}", "cell": cell, "removals": removals, "live_removals": live}
+            for cell, runs in counts.items()
+            for seed, (removals, live) in enumerate(runs)
+        ],
+    )
+    found = {each.cell: (each.live, each.ended) for each in RunStatistics(spark, folder).removals().collect()}
+    assert found == {"a": (1.0, 1.0), "c": (0.0, 0.0)}
 
 
 @pytest.mark.slow
