@@ -119,22 +119,27 @@ def membership_events(outcome: RunOutcome) -> Iterator[Event]:
 def live_removals(plan: SimulationPlan, events: Iterable[Event]) -> int:
     """How many members the coordinator removed although the process that had joined with their member id went on.
 
-    A member that crashed, or was closed, before its removal does not count, also if its next process had started.
+    A member that crashed, or was closed, before its removal does not count, also if its next process had started. A
+    member id is remembered after its end: a coordinator that loads the group from Kafka's log may have it again.
     """
     periods, count = process_periods_ms(plan), 0
     joined: dict[str, tuple[str, int]] = {}  # by member id, the name of the member, and when the process joined
+    ended: set[str] = set()
     for event in events:
         at_ms = event.at_ms - START_MS
         match event:
             case MemberJoined() | MemberSubscribed():
-                joined.setdefault(event.member_id, (event.profile.client_id, at_ms))
+                if event.member_id not in joined or event.member_id in ended:
+                    joined[event.member_id] = (event.profile.client_id, at_ms)
+                ended.discard(event.member_id)
             case StaticMemberReplaced() | StaticConsumerReplaced():
-                name, _ = joined.pop(event.replaced_member_id)
+                name, _ = joined[event.replaced_member_id]
                 joined[event.member_id] = (name, at_ms)
             case MemberLeft():
-                joined.pop(event.member_id, None)
+                ended.add(event.member_id)
             case MemberRemoved():
-                name, joined_ms = joined.pop(event.member_id)
+                ended.add(event.member_id)
+                name, joined_ms = joined[event.member_id]
                 count += any(start <= joined_ms and at_ms < end for start, end in periods.get(name, ()))
     return count
 

@@ -89,6 +89,12 @@ def test_a_closed_static_member_is_none_and_its_next_process_counts_by_itself() 
     assert live_removals(plan, [joined(1, "anna", "a-1"), replaced, removed(40, "a-2")]) == 1
 
 
+def test_a_member_that_left_and_that_a_failover_brings_back_is_none() -> None:
+    plan = plan_of((1, Joins("anna")), (20, Leaves("anna")))
+    left = MemberLeft(at_ms=START_MS + 20_000, member_id="a-1")
+    assert live_removals(plan, [joined(1, "anna", "a-1"), left, removed(65, "a-1")]) == 0
+
+
 def test_members_of_the_consumer_protocol_count_as_classic_ones_do() -> None:
     plan = plan_of((1, Joins("anna")), (20, Leaves("anna")), (25, Joins("anna")), (60, Crashes("anna")))
     profile = ConsumerProfile(client_id="anna")
