@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.files import Run, html_file
@@ -18,6 +18,7 @@ CHROMIUM = which("chromium")
 IN_BROWSER = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("chromium")]
 """The marks of a file with tests in a browser: one browser for the file, and one file at a time."""
 TIMEOUT_MS = 30_000
+expect.set_options(timeout=TIMEOUT_MS)  # the default of a page does not hold for it
 DESKTOP = {"width": 1440, "height": 900}
 
 OpenPage: TypeAlias = Callable[..., Awaitable[Page]]
