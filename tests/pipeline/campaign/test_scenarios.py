@@ -2,8 +2,11 @@
 
 import pytest
 
+from regroup.coordinator.events import MemberLeft, MemberRemoved
+from regroup.coordinator.serialization import decode_event
 from regroup.lab.plan.steps import BrokerStops, Joins, Leaves
 from regroup.lab.simulation.run import play
+from regroup.pipeline.campaign.measures import measures_of
 from regroup.pipeline.campaign.options import parse_options
 from regroup.pipeline.campaign.scenarios import SCENARIOS, STEADY_MS
 
@@ -33,3 +36,12 @@ def test_the_coordinator_of_the_group_moves_to_the_other_broker_and_back() -> No
     moved = [each for each in loaded if each > STEADY_MS]
     assert len(moved) == 2
     assert 9_900 < moved[1] - moved[0] < 12_000
+
+
+def test_a_failover_brings_back_a_member_that_has_just_left_and_an_eager_group_waits_for_it() -> None:
+    options = parse_options({**RESTARTS, "between_ms": 90_000, "out_of_step": True, "protocol": "eager"})
+    outcome = play(SCENARIOS["failover-restart"](options, 87))
+    events = [decode_event(each) for each in outcome.records if each.type in ("member-left", "member-removed")]
+    [removed] = [each for each in events if isinstance(each, MemberRemoved)]
+    assert removed.member_id in {each.member_id for each in events if isinstance(each, MemberLeft)}
+    assert 24 * 45 < measures_of(outcome).disturbed_ownerless_s < 24 * 55, "a row of the table in docs/pipeline.md"
