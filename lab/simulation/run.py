@@ -52,7 +52,7 @@ class RunOutcome:
     verdict: RunVerdict
     """Violations in the order of time, expectations that did not hold among them."""
     records: tuple[Record, ...]
-    """The stored records; none if the brokers are down at the end."""
+    """The stored records; none if the brokers are down at the end of a run that was not aborted."""
     ended_ms: int
     """Length of the run in virtual time."""
     recovered: bool
@@ -103,6 +103,7 @@ def play(
         runs.append(run)
         with _silence_logging(loop, partial(run.world.report_violation, NO_UNEXPECTED_EXCEPTION)):
             outcomes.append(await run.play())
+        loop.lift_bound()  # the run is over: what ends the loop does not count
 
     async def abort(error: LoopLivelock | TooManyCallbacks) -> None:
         if isinstance(error, LoopLivelock):
@@ -217,8 +218,6 @@ class SimulationRun:
         if world.recording:
             await world.recording.close()
         violations = self._all_violations(verdict)
-        order = {planned: number for number, planned in enumerate(self.plan.steps)}
-        missed = [each for each in not_reached if not is_expectation(each.step)] + self._too_late
         return RunOutcome(
             self.plan,
             verdict.with_violations(violations),
@@ -226,7 +225,7 @@ class SimulationRun:
             ended_ms,
             recovered,
             tuple(world.expectations),
-            tuple(sorted(missed, key=lambda planned: order[planned])),
+            self._steps_not_reached(),
         )
 
     async def abort(self, sentence: str, reason: str) -> RunOutcome:
@@ -252,7 +251,14 @@ class SimulationRun:
             ended_ms,
             recovered=False,
             expectations=tuple(world.expectations),
+            steps_not_reached=self._steps_not_reached(),
         )
+
+    def _steps_not_reached(self) -> tuple[PlannedStep, ...]:
+        """The steps whose milestone was not reached or came too late, in the order of the plan."""
+        waiting = [each for steps in self._waiting.values() for each in steps if not is_expectation(each.step)]
+        order = {planned: number for number, planned in enumerate(self.plan.steps)}
+        return tuple(sorted([*waiting, *self._too_late], key=lambda planned: order[planned]))
 
     def _all_violations(self, verdict: RunVerdict) -> list[RunViolation]:
         """The violations of this verdict and those that the run has reported itself, in the order of time."""

@@ -163,6 +163,10 @@ class VirtualLoop(base_events.BaseEventLoop):
             if self._stopping:
                 return
 
+    def lift_bound(self) -> None:
+        """Let the loop call as many callbacks as it needs from now on."""
+        self._callbacks_left = None
+
     def _count_down(self, callbacks: int) -> None:
         assert self._callbacks_left is not None
         self._callbacks_left -= callbacks

@@ -127,7 +127,11 @@ def restarts_in_turn(options: ScenarioOptions, seed: int) -> Iterator[tuple[int,
 def failover_restart(options: ScenarioOptions, seed: int) -> SimulationPlan:
     """The members restart one after another, at the times of `rolling-restart`, and the two brokers do, too. Each is
     shut down for `restart_ms` while a member is away or the group rebalances for its return; the other one coordinates
-    the group until it is back."""
+    the group until it is back. Raises ValueError if both brokers would stop in the restart of one member."""
+    if options.members < BROKERS:
+        raise ValueError(
+            f"{BROKERS} brokers stop, each in the restart of another member: take {BROKERS} members or more"
+        )
     random = Random(f"{seed}/brokers")
     steps = [*restarts_in_turn(options, seed)]
     left_ms = [at_ms for at_ms, step in steps if not isinstance(step, Joins)]

@@ -204,6 +204,8 @@ class Location:
             try:
                 if self.path.exists():
                     shutil.rmtree(self.path)
+            except FileNotFoundError:
+                pass
             except OSError as error:
                 raise StoreFailed(f"{self.address} cannot be removed: {error.strerror or error}") from error
         elif self.exists():

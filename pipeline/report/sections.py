@@ -183,7 +183,8 @@ SECTIONS: Final = (
         "removals",
         "Removed members",
         "Mean number of members that the coordinator removed in a run. Live: the member's process had not ended, as "
-        "when it was paused or its requests came too late. Ended: it had crashed, or a static member was closed.",
+        "when it was paused or its requests came too late. Ended: it had crashed, a static member was closed, or "
+        "a closed member was brought back by a failover.",
         draw_removals,
     ),
     ReportSection(

@@ -87,7 +87,9 @@ class GenerationMembers(TableBuilder):
             each.member_id for each in transition.before.members.values() if each.awaiting is not AwaitedResponse.JOIN
         }
         members = transition.after.members
-        self._joined_ms = {each: at_ms for each, at_ms in self._joined_ms.items() if each in members.keys() - missed}
+        self._joined_ms = {
+            each: at_ms for each, at_ms in self._joined_ms.items() if each in members and each not in missed
+        }
         for member in members.values():
             columns = self._member_columns(member, event.leader_id)
             self._open[member.member_id] = self._generation | columns | {"missed": member.member_id in missed}

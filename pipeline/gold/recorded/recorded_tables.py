@@ -1,6 +1,7 @@
 """Writes the tables of recorded exchanges: `refused_requests`, `heartbeats` and `lag`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -16,6 +17,7 @@ from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
 from regroup.pipeline.locations.location import Location
 from regroup.pipeline.source.columns import spark_ddl
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
+from regroup.storage.errors import StoreFailed
 
 TASKS_PER_CORE: Final = 4
 FACTS: Final = "exchange_facts"
@@ -51,7 +53,8 @@ def write_recorded_tables(
     }
     for name, frame in frames.items():
         frame.select(*TABLE_SCHEMAS[name].names).write.mode("overwrite").parquet((version / name).for_spark)
-    place.remove_folder()
+    with suppress(StoreFailed):  # what is left of it is in no reader's way
+        place.remove_folder()
 
 
 def write_facts(exchanges: DataFrame, target: Location) -> None:

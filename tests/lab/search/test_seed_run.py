@@ -1,6 +1,7 @@
 """Runs that end at their bound: what their outcome has, and what is left in their store."""
 
 import asyncio
+from bisect import bisect_left
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +46,26 @@ def test_a_run_that_ends_at_its_bound_has_its_events_its_counts_and_its_expectat
     assert outcome.records == whole.records[: len(outcome.records)]
     assert (outcome.verdict.counts.rebalances, outcome.verdict.counts.events) == (1, len(outcome.records))
     assert [each.found for each in outcome.expectations] == [None]
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_every_bound_around_the_end_of_a_run_gives_an_outcome(plan: SimulationPlan, record: bool) -> None:
+    whole = play(plan, open_store=MemoryStore().open, record=record)
+
+    def ends(bound: int) -> bool:
+        outcome = play_bounded(plan, max_callbacks=bound, open_store=MemoryStore().open, record=record)
+        assert outcome.verdict.sentences in [(), (NO_REBALANCE_STORM,)]
+        return outcome.records == whole.records and not outcome.failed
+
+    least = bisect_left(range(20 * BOUND), True, lo=BOUND, key=ends)
+    assert BOUND < least < 20 * BOUND
+    assert [ends(bound) for bound in range(least - 10, least + 10)] == [False] * 10 + [True] * 10
+
+
+def test_the_steps_that_an_ended_run_did_not_reach_are_named() -> None:
+    plan = read_plan(f"{PLAN}  - after anna loses partitions: anna crashes\n")
+    outcome = play_bounded(plan, max_callbacks=BOUND)
+    assert [str(each.step) for each in outcome.steps_not_reached] == ["anna crashes"]
 
 
 def test_a_storm_is_no_failure_to_recover(plan: SimulationPlan) -> None:

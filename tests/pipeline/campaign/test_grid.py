@@ -77,6 +77,11 @@ def test_a_scenario_must_be_known_and_given_once(tmp_path: Path, grid: str, scen
         read(tmp_path, grid=grid, scenario=f"'{scenario}'")
 
 
+def test_brokers_stop_in_the_restarts_of_two_members(tmp_path: Path) -> None:
+    with pytest.raises(InvalidCampaign, match=r"in the cell members=1: 2 brokers stop, .*: take 2 members or more"):
+        read(tmp_path, grid="{members: [2, 1]}", scenario="failover-restart")
+
+
 def test_a_scenario_with_pauses_needs_a_second_member(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidCampaign, match="in the cell members=1: one member crashes and others pause: take 2 members"
@@ -97,7 +102,7 @@ def test_too_many_cells_or_runs_are_refused(tmp_path: Path, grid: str, seeds: st
 @pytest.mark.parametrize("name", OPTION_LIMITS)
 def test_the_limits_of_each_option_make_valid_plans(tmp_path: Path, scenario: str, name: str) -> None:
     minimum, maximum = OPTION_LIMITS[name]
-    if (scenario, name) != ("slow-network", "pauses"):
+    if (scenario, name) not in (("slow-network", "pauses"), ("failover-restart", "members")):
         read(tmp_path, grid=f"{{{name}: [{minimum}, {maximum}]}}", scenario=scenario)
     read(tmp_path, grid=f"{{{name}: [{maximum}]}}", scenario=scenario)
 

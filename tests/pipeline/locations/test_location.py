@@ -265,3 +265,18 @@ def test_hadoops_settings_are_those_of_arrow_and_keys_are_not_printed() -> None:
         "eu-west-1",
     ]
     assert "hidden" not in repr(Location("s3a://own/out", tuple(settings.items())))
+
+
+def test_a_folder_that_another_process_removes_at_the_same_time_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removed_by_another(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            path.rmdir()
+            raise FileNotFoundError(path)
+
+    folder = tmp_path / "version"
+    folder.mkdir()
+    monkeypatch.setattr("shutil.rmtree", removed_by_another)
+    location_of(folder).remove_folder()
+    assert not folder.exists()
