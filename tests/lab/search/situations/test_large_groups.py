@@ -52,4 +52,4 @@ def test_a_mapping_that_has_keys_which_were_never_set_is_found(monkeypatch: pyte
         LayeredMapping, "__contains__", lambda self, key: key in self._shared or key not in self._removed
     )
     outcome = play(draw_plan(SEED), max_callbacks=15_000, reports_storms=True)
-    assert "KeyError" in outcome.verdict.violations[0].detail
+    assert any("KeyError" in each.detail for each in outcome.verdict.violations)
