@@ -18,7 +18,7 @@ from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan
 from regroup.lab.simulation.clients.lab_client import RETRIED, LabClient, first_code
 from regroup.lab.simulation.clients.transaction_requests import TransactionRequests
-from regroup.members.consumer.state import MemberGeneration
+from regroup.members.consumer.state import NO_GENERATION_ID, MemberGeneration
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -69,6 +69,10 @@ class TransformingProducer:
         self._waiting: list[Processed] = []
         self._task: asyncio.Task[None] | None = None
         self._count = 0
+        self._group_metadata = MemberGeneration()
+        """The member's last generation. If a heartbeat is refused, the member has none, and the producer keeps the last
+        one: Java's `groupMetadata()` changes only when a join completes. A coordinator would accept offsets without a
+        generation, although the partitions have another owner."""
 
     def on_record(self, partition: TopicPartition, offset: int) -> None:
         """Take a record that the member has processed, for the next transaction."""
@@ -93,8 +97,11 @@ class TransformingProducer:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(LINGER_S)
+            generation = self._generation()
+            if generation.generation_id != NO_GENERATION_ID:
+                self._group_metadata = generation
             if self._waiting:
-                await self._transact(list(self._waiting), self._generation())
+                await self._transact(list(self._waiting), self._group_metadata)
 
     async def _transact(self, records: list[Processed], generation: MemberGeneration) -> None:
         """Write the outputs of these records and their positions in a transaction, and end it."""

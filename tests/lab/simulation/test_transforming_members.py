@@ -1,8 +1,11 @@
 """Members that write an output for each record that they have processed, and read-committed members that read them."""
 
+from typing import Any
+
 import pytest
 
 from regroup.lab.plan.yaml_format import read_plan
+from regroup.lab.simulation.clients.transaction_requests import TransactionRequests
 from regroup.lab.simulation.run import RunOutcome, play
 
 RUN = """\
@@ -52,6 +55,21 @@ def test_a_member_that_reads_uncommitted_records_may_process_those_of_aborted_tr
     text = RUN.format(step="ben leaves\n  - at 35s: rolf joins", rate="1", anna="", level="read_committed")
     played = play(read_plan(text.replace("steps:", "  rolf: {topics: [totals], group: others}\nsteps:")))
     assert [str(each) for each in played.verdict.violations] == []
+
+
+def test_a_member_that_was_removed_sends_offsets_with_its_last_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    send = TransactionRequests.commit_offsets
+
+    async def noted(self: TransactionRequests, producer: Any, positions: Any, generation: Any, label: str) -> bool:
+        sent.append(generation.generation_id)
+        return await send(self, producer, positions, generation, label)
+
+    monkeypatch.setattr(TransactionRequests, "commit_offsets", noted)
+    played = run("an administrator removes ben\n  - at 20.1s: ben does not poll for 12s", rate="10")
+    assert not played.failed
+    assert len(sent) > 10
+    assert min(sent) > 0, "a coordinator takes offsets without a generation from anybody"
 
 
 @pytest.mark.slow
