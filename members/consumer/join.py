@@ -9,7 +9,7 @@ from regroup.members.consumer import requests
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, ConsumerErrorKind, JoinedGroup
 from regroup.members.consumer.error_actions import Recovery, action_for
 from regroup.members.consumer.heartbeats import Heartbeats
-from regroup.members.consumer.in_flight import InFlightRequests, ResponseHandler
+from regroup.members.consumer.in_flight import InFlightRequests
 from regroup.members.consumer.inputs import RequestFailed
 from regroup.members.consumer.leader import (
     LeaderAssignmentFailed,
@@ -64,7 +64,6 @@ class GroupJoin:
     """By name of each assignor, what the next JoinGroup has in its user data."""
     join_at_ms: int = 0
     """The earliest time of the next JoinGroup in milliseconds: the end of the backoff after an error."""
-    _attempt: int = 0
     _failures: int = 0
     _members_to_assign: dict[str, AssignorMember] | None = None
 
@@ -84,27 +83,8 @@ class GroupJoin:
         self.stage = RebalanceStage.JOINING
         self.joined_subscription = topics
         request = requests.join_group(self.settings, generation, protocols, self.membership.rejoin_reason)
-        handler = self._unless_abandoned(lambda response: self._on_joined(response, generation))
-        self.in_flight.send_to_coordinator(request, handler, requests.join_group_timeout_ms(self.settings))
-
-    def _unless_abandoned(self, handler: ResponseHandler) -> ResponseHandler:
-        self._attempt += 1
-        attempt = self._attempt
-
-        def handle(response: Message | RequestFailed) -> None:
-            if attempt == self._attempt:
-                handler(response)
-
-        return handle
-
-    def abandon(self) -> None:
-        """End the present rebalance: the responses to its requests are ignored."""
-        self._attempt += 1
-        self.stage = RebalanceStage.IDLE
-        self._members_to_assign = None
-        self.assignment_snapshot = None
-        self.is_leader = False
-        self.joined_subscription = None
+        timeout_ms = requests.join_group_timeout_ms(self.settings)
+        self.in_flight.send_to_coordinator(request, lambda response: self._on_joined(response, generation), timeout_ms)
 
     def _on_joined(self, response: Message | RequestFailed, sent: MemberGeneration) -> None:
         if isinstance(response, RequestFailed):
@@ -119,7 +99,7 @@ class GroupJoin:
         elif response.protocol_type not in (None, requests.PROTOCOL_TYPE):
             self._fail_inconsistent(f"the group is of type {response.protocol_type}")
         elif self.membership.state is not MemberState.PREPARING_REBALANCE:
-            self._rejoin("the member left while it was joining")
+            self._rejoin_later("the member left while it was joining")
         else:
             self._start_generation(response)
 
@@ -188,8 +168,7 @@ class GroupJoin:
             return
         generation = self.membership.generation
         request = requests.sync_group(self.settings, generation, assignments)
-        handler = self._unless_abandoned(lambda response: self._on_synced(response, generation))
-        self.in_flight.send_to_coordinator(request, handler)
+        self.in_flight.send_to_coordinator(request, lambda response: self._on_synced(response, generation))
 
     def _on_synced(self, response: Message | RequestFailed, sent: MemberGeneration) -> None:
         if isinstance(response, RequestFailed):

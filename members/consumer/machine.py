@@ -244,13 +244,12 @@ class ConsumerMachine:
     def _give_up_all(self) -> None:
         """Give up all partitions: they are revoked in a stable membership, and lost in any other."""
         membership, owned = self._membership, self.assigned_partitions
-        self._rebalance.abandon()
         if membership.generation.is_none or membership.is_rebalancing:
             self._rebalance.lose_all_partitions()
-            self._rebalance.resume_after_listener = None
         elif owned:
             self._offsets.set_owned_partitions(())
             self._changes.append(PartitionsRevoked(owned))
+        self._rebalance.resume_after_listener = None
 
     def _advance_closing(self, closing: _Closing) -> None:
         is_time_up = self._in_flight.now_ms >= closing.until_ms

@@ -176,11 +176,6 @@ class ConsumerRebalance:
         if then is not None:
             then()
 
-    def abandon(self) -> None:
-        """End the present rebalance: the responses to its requests are ignored."""
-        self.group_join.abandon()
-        self.resume_after_listener = None
-
     # -- applying the assignment
 
     def _complete(self) -> bool:

@@ -4,16 +4,12 @@ import re
 
 from regroup.assignors.interface import ClusterMetadata
 from regroup.members.consumer.effects import (
-    ConsumerClosed,
     ConsumerErrorKind,
     JoinedGroup,
-    LeftGroup,
     PartitionsAssigned,
-    PartitionsLost,
     PartitionsRevoked,
 )
 from regroup.members.consumer.inputs import (
-    Close,
     EnforceRebalance,
     ListenerReturned,
     MetadataUpdated,
@@ -21,7 +17,6 @@ from regroup.members.consumer.inputs import (
     PollReturned,
     ResponseReceived,
     Subscribe,
-    Unsubscribe,
 )
 from regroup.members.consumer.state import MemberState
 from regroup.protocol.consumer.subscription import TopicPartition, decode_assignment, decode_subscription
@@ -30,8 +25,6 @@ from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
     JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -256,62 +249,6 @@ def test_a_static_leader_that_restarts_assigns_nothing_and_follows_the_metadata(
     assert member.consumer.is_leader
     member.receive(MetadataUpdated(ClusterMetadata({"orders": 9})))
     assert "JoinGroup" in member.open_request_names()
-
-
-def test_a_dynamic_member_leaves_when_it_is_closed(member: MemberHarness) -> None:
-    member.reach_stable(*orders(0))
-    member.receive(Close())
-    assert member.changes[-2:] == [PartitionsRevoked(orders(0)), LeftGroup("the consumer is being closed")]
-    left = member.respond(LeaveGroupRequest, LeaveGroupResponse())
-    assert [each.member_id for each in left.members] == ["anna"]
-    # Other open requests are not waited for once the time is up.
-    member.pass_time(30_000)
-    assert member.changes[-1] == ConsumerClosed()
-    assert member.receive(Poll()).requests == ()
-
-
-def test_a_member_that_has_no_member_id_yet_closes_without_leave_group(member: MemberHarness) -> None:
-    member.subscribe().find_coordinator()
-    assert member.open_request_names() == ["JoinGroup"]
-    member.receive(Close())
-    assert "LeaveGroup" not in member.open_request_names()
-    assert not member.changes_of(LeftGroup)
-
-
-def test_a_member_that_has_lost_its_generation_closes_without_leave_group(member: MemberHarness) -> None:
-    member.reach_stable(*orders(0), leader="ben")
-    member.receive(PollReturned())
-    member.pass_time(3_000)
-    member.complete_heartbeat(ErrorCode.ILLEGAL_GENERATION)
-    assert member.consumer.generation.member_id == "anna"
-    member.receive(Close())
-    assert "LeaveGroup" not in member.open_request_names()
-
-
-def test_a_static_member_closes_without_leave_group_unless_leaves_group_is_set() -> None:
-    default = MemberHarness(group_instance_id="anna-1").reach_stable(*orders(0))
-    default.receive(Close())
-    assert "LeaveGroup" not in default.open_request_names()
-    assert not default.changes_of(LeftGroup)
-
-    leaving = MemberHarness(group_instance_id="anna-1").reach_stable(*orders(0))
-    leaving.receive(Close(leaves_group=True))
-    assert leaving.respond(LeaveGroupRequest, LeaveGroupResponse()).members[0].group_instance_id == "anna-1"
-
-
-def test_unsubscribing_revokes_all_partitions_and_leaves(member: MemberHarness) -> None:
-    member.reach_stable(*orders(0))
-    member.receive(Unsubscribe())
-    assert member.changes_of(PartitionsRevoked) == [PartitionsRevoked(orders(0))]
-    assert "LeaveGroup" in member.open_request_names()
-    assert not member.consumer.rejoin_needed_or_pending
-
-
-def test_closing_in_the_middle_of_a_rebalance_loses_the_partitions(member: MemberHarness) -> None:
-    member.reach_stable(*orders(0))
-    member.receive(EnforceRebalance())
-    member.receive(Close())
-    assert member.changes_of(PartitionsLost) == [PartitionsLost(orders(0))]
 
 
 def test_a_slow_rebalance_listener_delays_the_join() -> None:
