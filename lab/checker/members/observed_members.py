@@ -174,6 +174,8 @@ class ObservedMembers:
         if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
             self._owners.on_unsound_assignment(message.group_id, message.generation_id)
         self._fenced_commits.on_request(name, message)
+        if isinstance(message, OffsetCommitRequest):
+            self._positions.on_commit_request(name, message)
         self._report_each(
             self._departures.on_request(name, message),
             self._generations.on_request(name, message),
@@ -203,8 +205,9 @@ class ObservedMembers:
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
         self._fetched.on_response(name, response)
-        if isinstance(message, OffsetCommitRequest) and (offsets := accepted_offsets(message, response)):
-            self._positions.on_commit_response(name, offsets, self._state.now_ms())
+        if isinstance(message, OffsetCommitRequest):
+            accepted = accepted_offsets(message, response)
+            self._positions.on_commit_response(name, message, accepted, self._state.now_ms())
 
     def on_request_outside_poll(
         self, name: str, message: Message, outside_poll_ms: int, max_poll_interval_ms: int

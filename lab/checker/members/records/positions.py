@@ -10,8 +10,10 @@ positions.on_commit("payments", partition, "anna-1", 18, "1-4")
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from regroup.lab.checker.members.commits import offsets_of
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 STARTS_AT_COMMITTED: Final = (
     "A member starts to read a partition at the committed offset that it has got, if there is any."
@@ -42,6 +44,10 @@ class ReadPositions:
         """By member id, the connections over which it has committed."""
         self._deleted_topics: set[str] = set()
         self._zombies: set[str] = set()
+        self._sent: dict[str, dict[int, OffsetCommitRequest]] = {}
+        """By name and identity, the commits that have no response yet."""
+        self._sent_before_start: dict[tuple[str, TopicPartition], set[int]] = {}
+        """By group and partition, the offsets in commits that were on their way when a member last started to read."""
         self._own_commits: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         """By name, when the response to the last commit of a member came, and the offsets that were committed."""
 
@@ -63,6 +69,10 @@ class ReadPositions:
         fetched = self._fetched.pop((name, partition), None)
         self._next[name, partition] = offset
         self._committed.pop((group_id, partition), None)
+        in_flight = [offsets_of(request) for request in self._sent.get(name, {}).values()]
+        self._sent_before_start[group_id, partition] = {
+            offset for offsets in in_flight for each, offset in offsets if each == partition
+        }
         if fetched is None or fetched == offset:
             return None
         return MemberViolation(STARTS_AT_COMMITTED, f"{name} starts {partition} at {offset}, and got {fetched}")
@@ -77,9 +87,17 @@ class ReadPositions:
             return None
         return MemberViolation(NEVER_READS_BACK, f"{name} processes {offset} of {partition}, after {due - 1}")
 
-    def on_commit_response(self, name: str, offsets: Mapping[TopicPartition, int], at_ms: int) -> None:
-        """Note that a member has got the response to a commit of these offsets, without an error."""
-        self._own_commits[name] = at_ms, offsets
+    def on_commit_request(self, name: str, request: OffsetCommitRequest) -> None:
+        """Note that a member sends this commit."""
+        self._sent.setdefault(name, {})[id(request)] = request
+
+    def on_commit_response(
+        self, name: str, request: OffsetCommitRequest, accepted: Mapping[TopicPartition, int], at_ms: int
+    ) -> None:
+        """Note the response to a commit of a member, with the offsets that were accepted; none if it has failed."""
+        self._sent.get(name, {}).pop(id(request), None)
+        if accepted:
+            self._own_commits[name] = at_ms, accepted
 
     def on_revoked(self, name: str, partitions: Iterable[TopicPartition], at_ms: int) -> MemberViolation | None:
         """Check a member that gives up partitions, if it waited for the response to a commit before.
@@ -105,6 +123,7 @@ class ReadPositions:
         """Drop a member's positions in partitions that it no longer owns; in all partitions if its process is over."""
         if partitions is None:
             self._zombies.discard(name)
+            self._sent.pop(name, None)
         for table in (self._fetched, self._next):
             for key in [key for key in table if key[0] == name and (partitions is None or key[1] in partitions)]:
                 del table[key]
@@ -116,8 +135,11 @@ class ReadPositions:
 
         Only commits that the coordinator accepted are checked. A commit of another member in between allows a lower
         offset. So does an older connection: what was sent over it may arrive behind what the member has sent over its
-        next one.
+        next one. A commit that was on its way when a member started to read counts as one from before the start.
         """
+        if offset in self._sent_before_start.get((group_id, partition), ()):
+            self._sent_before_start[group_id, partition].discard(offset)
+            return None
         known = self._connections.setdefault(member_id, set())
         is_new = all(_place_of(connection) > _place_of(each) for each in known)
         known.add(connection)

@@ -10,6 +10,11 @@ from regroup.lab.checker.members.records.positions import (
     ReadPositions,
 )
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -165,6 +170,36 @@ def test_a_member_that_has_started_to_read_again_may_commit_a_lower_offset() -> 
     assert positions.on_commit("payments", ORDERS_0, "anna-1", 4, "1-4") is None
 
 
+def commit_of(offset: int) -> OffsetCommitRequest:
+    """A commit of orders-0, as anna sends it."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
+    return OffsetCommitRequest(group_id="payments", topics=[topic])
+
+
+def test_a_commit_sent_before_the_member_has_started_again_and_accepted_after_it_does_not_count() -> None:
+    positions = committed(4)
+    positions.on_commit_request("anna", commit := commit_of(5))
+    positions.on_start("anna", "payments", ORDERS_0, 0)
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 5, "1-4") is None
+    positions.on_commit_response("anna", commit, {ORDERS_0: 5}, 500)
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 1, "1-4") is None
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 0, "1-4")) == COMMITS_DO_NOT_GO_BACK
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_commit_of_a_former_process_or_with_a_response_is_not_on_its_way(is_answered: bool) -> None:
+    positions = committed(4)
+    positions.on_commit_request("anna", commit := commit_of(5))
+    if is_answered:
+        positions.on_commit_response("anna", commit, {}, 500)
+    else:
+        positions.on_owner_change("anna")
+    positions.on_start("anna", "payments", ORDERS_0, 0)
+    assert positions.on_commit("payments", ORDERS_0, "anna-1", 5, "1-4") is None
+    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 1, "1-4")) == COMMITS_DO_NOT_GO_BACK
+
+
 def test_in_a_topic_with_the_name_of_a_deleted_one_a_member_may_commit_a_lower_offset() -> None:
     positions = committed()
     positions.on_topic_deleted("orders")
@@ -186,7 +221,7 @@ def test_a_change_of_offsets_without_a_commit_allows_a_lower_offset_in_its_group
 def revoked(processed: int, committed: int, commit_ms: int = 500, revoked_ms: int = 500) -> str | None:
     positions = started()
     assert positions.on_record("anna", ORDERS_0, processed) is None
-    positions.on_commit_response("anna", {ORDERS_0: committed}, commit_ms)
+    positions.on_commit_response("anna", commit_of(committed), {ORDERS_0: committed}, commit_ms)
     return sentence_of(positions.on_revoked("anna", [ORDERS_0, ORDERS_1], revoked_ms))
 
 
