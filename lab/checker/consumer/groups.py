@@ -215,6 +215,18 @@ class ConsumerGroups:
             kept = member.assigned | flat(command.owned)
             member.since = {each: since for each, since in member.since.items() if each in kept}
 
+    def on_fenced(self, command: ConsumerGroupHeartbeat) -> None:
+        """Note that the last epoch that a member was answered is refused: the member loses all its partitions.
+
+        Only what the coordinator keeps for it is not free then. An older epoch may come from another client.
+        """
+        group = self.group(command.group_id)
+        member, stored = group.members.get(command.member_id), group.stored.members.get(command.member_id)
+        if member is not None and member.epoch == command.member_epoch:
+            kept = frozenset(stored.held) if stored is not None else frozenset()
+            member.since = {each: since for each, since in member.since.items() if each in kept}
+            member.assigned &= kept
+
     def on_late_heartbeat(self, command: ConsumerGroupHeartbeat, response: Any) -> None:
         """Note the response to a heartbeat as `on_heartbeat` does, where later heartbeats were answered first.
 

@@ -11,6 +11,7 @@ from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.consumer.invariants import RULE_INVARIANTS, invariants_of
 from regroup.lab.checker.consumer.judging import ConsumerInvariant
 from regroup.lab.checker.exchanges import ObservedExchange
+from regroup.protocol.errors import ErrorCode
 
 
 def violations_of_response(
@@ -37,6 +38,8 @@ def violations_of_response(
     if exchange.error_code:
         if kind is ConsumerGroupHeartbeat and exchange.after.event_number > exchange.before.event_number:
             groups.on_release(command)
+        if exchange.error_code == ErrorCode.FENCED_MEMBER_EPOCH and kind is ConsumerGroupHeartbeat:
+            groups.on_fenced(command)
         return
     if kind is ConsumerGroupHeartbeat:
         groups.on_heartbeat(command, exchange.response)

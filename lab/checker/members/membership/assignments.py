@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from regroup.lab.checker.members.commits import offsets_of
+from regroup.lab.checker.exchanges import first_error_code
+from regroup.lab.checker.members.commits import CommitOffsets, offsets_of
 from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL, MemberViolation
 from regroup.members.consumer.effects import (
     ConsumerChange,
@@ -46,7 +47,7 @@ TAKES_NOTHING_IN_FLIGHT: Final = (
 )
 COMMITS_WHAT_IT_OWNS: Final = (
     "A member commits nothing of partitions that it has revoked or lost, unless it has looked for its coordinator "
-    "since: a commit may have waited for that."
+    "since or repeats a commit that has failed: a commit may have waited for that."
 )
 ASSIGNMENT_SENTENCES: Final = (REMEMBERS_ITS_ASSIGNMENT, TAKES_NOTHING_IN_FLIGHT, COMMITS_WHAT_IT_OWNS)
 STICKY_PROTOCOL: Final = "sticky"
@@ -74,6 +75,8 @@ class _Member:
     """Identities of its heartbeats of the consumer protocol that are in flight."""
     given_up: set[TopicPartition] = field(default_factory=set)
     """Partitions that it has revoked or lost since it looked for its coordinator, and does not own again."""
+    refused: set[CommitOffsets] = field(default_factory=set)
+    """Commits that have ended with an error or without a response, each of which the member may repeat once more."""
 
 
 class Assignments:
@@ -100,6 +103,9 @@ class Assignments:
         member = self._members.setdefault(name, _Member())
         if isinstance(message, ConsumerGroupHeartbeatRequest):
             member.heartbeats.discard(id(message))
+        elif isinstance(message, OffsetCommitRequest):
+            if response is None or first_error_code(response):
+                member.refused.add(offsets_of(message))
         elif (
             isinstance(message, SyncGroupRequest)
             and isinstance(response, SyncGroupResponse)
@@ -134,8 +140,10 @@ class Assignments:
             case FindCoordinatorRequest():
                 member.given_up.clear()
             case OffsetCommitRequest():
-                committed = {partition for partition, _ in offsets_of(message)}
-                if found := sorted(committed & member.given_up):
+                offsets = offsets_of(message)
+                if offsets in member.refused:  # a repetition, which may have waited for the end of its backoff
+                    member.refused.remove(offsets)
+                elif found := sorted({partition for partition, _ in offsets} & member.given_up):
                     listed = ", ".join(map(str, found))
                     return MemberViolation(COMMITS_WHAT_IT_OWNS, f"{name} commits {listed}, and has given that up")
             case JoinGroupRequest():

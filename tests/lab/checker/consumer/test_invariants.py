@@ -82,6 +82,18 @@ def test_a_partition_is_free_once_its_owner_has_released_it_whatever_it_was_answ
     assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
 
 
+def test_a_partition_is_free_once_the_member_that_was_answered_it_is_fenced_and_the_store_has_it_no_more() -> None:
+    known, joining = groups(), exchange(heartbeat("ben", 0, ()), answer("ben", 3, 1))
+    known.group("g").stored.members["anna"] = StoredMember(ConsumerProfile(), assigned={(TOPIC, 1): 2})
+    known.on_fenced(heartbeat("anna", 2))
+    assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS), "the coordinator keeps it for anna"
+    known.group("g").stored.members["anna"].assigned = {(TOPIC, 0): 2}
+    known.on_fenced(heartbeat("anna", 1))
+    assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS), "an old epoch is not anna's"
+    known.on_fenced(heartbeat("anna", 2))
+    assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
+
+
 def test_the_present_epoch_and_the_one_before_are_accepted_and_no_other() -> None:
     known = groups()
     known.on_heartbeat(heartbeat("anna", 2, (0,)), answer("anna", 3, 0))

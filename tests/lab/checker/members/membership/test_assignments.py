@@ -40,6 +40,9 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
 )
 
 HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=3)
@@ -175,3 +178,28 @@ def test_a_commit_may_have_waited_for_the_coordinator() -> None:
     assignments.on_change("anna", PartitionsRevoked((ORDERS_0,)))
     assignments.on_request("anna", FindCoordinatorRequest(key="payments"))
     assert assignments.on_request("anna", COMMIT) is None
+
+
+@pytest.mark.parametrize("error_code", [None, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_a_commit_that_has_failed_may_be_repeated_once_after_its_partitions_were_given_up(
+    error_code: ErrorCode | None,
+) -> None:
+    assignments = member("range")
+    assignments.on_request("anna", COMMIT)
+    assignments.on_response("anna", COMMIT, None if error_code is None else commit_response(error_code))
+    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is None
+    assert assignments.on_request("anna", COMMIT) is not None
+
+
+def test_a_commit_that_was_accepted_is_not_repeated_after_its_partitions_were_given_up() -> None:
+    assignments = member("range")
+    assignments.on_request("anna", COMMIT)
+    assignments.on_response("anna", COMMIT, commit_response(ErrorCode.NONE))
+    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is not None
+
+
+def commit_response(error_code: ErrorCode) -> OffsetCommitResponse:
+    partition = OffsetCommitResponsePartition(partition_index=0, error_code=error_code)
+    return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[partition])])
