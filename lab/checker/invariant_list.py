@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from regroup.coordinator.consumer.invariants import CONSUMER_GROUP_INVARIANTS, CONSUMER_STEP_INVARIANTS
 from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT, invariant_sentence
@@ -40,87 +40,81 @@ from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED
 from regroup.lab.checker.store import store_invariants as st
 from regroup.lab.checker.store.comparison import FULL_REPLAY
 
+MEMBER_SENTENCES: Final = (
+    m.NO_TWO_READERS,
+    m.NEW_ID_OWNS_NOTHING,
+    m.CLOSED_OWNS_NOTHING,
+    m.ONLY_OWNED_PARTITIONS,
+    m.COMMIT_NOT_AHEAD,
+    m.NO_RECORD_SKIPPED,
+    COUNTED_AS_IT_WAS,
+    *SENT_SENTENCES,
+    TAKES_WHAT_IT_GOT,
+    *POSITION_SENTENCES,
+    POLL_TIMEOUT,
+    *DEPARTURE_SENTENCES,
+    *FENCED_SENTENCES,
+    FENCED_IN_ITS_GENERATION,
+    LOSES_ITS_PARTITIONS,
+    *ASSIGNMENT_SENTENCES,
+    *COMMIT_SENTENCES,
+    *PLANNED_SENTENCES,
+    *RETRY_SENTENCES,
+    WAITS_TO_RECONNECT,
+    *OWN_WORDS_SENTENCES,
+    *SUBSCRIPTION_SENTENCES,
+    *PRODUCED_SENTENCES,
+)
+
 
 def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
     """By subject (`Deadlines`, `Members` …), the sentence of each invariant and its explanation, which may be empty."""
-    by_command = [each for some in c.RESPONSE_INVARIANTS_BY_COMMAND.values() for each in some]
-    exchanges: list[Callable[..., Any]] = [
+    steps = [each for some in INVARIANTS_BY_EVENT.values() for each in some]
+    groups = _from_docstrings([*GROUP_INVARIANTS, *steps])
+    of_both = dict(groups)
+    consumer_steps = _from_docstrings([*CONSUMER_GROUP_INVARIANTS, *CONSUMER_STEP_INVARIANTS])
+    consumer_groups: list[Callable[..., Any]] = [
+        *CONSUMER_INVARIANTS,
+        *STEP_INVARIANTS,
+        an_epoch_follows_what_patterns_match,
+        st.a_migration_keeps_acknowledged_offsets,
+    ]
+    folds = (st.the_shadow_group_equals_the_live_group, st.both_folds_agree, st.both_classic_folds_agree)
+    return {
+        "Requests and responses": _from_docstrings(_exchange_invariants()),
+        "Groups of the consumer protocol": (
+            *_from_docstrings(consumer_groups),
+            *(row for row in consumer_steps if row[0] not in of_both),
+            *_unexplained(SEARCHES_IN_TIME, MIGRATION_KEEPS_MEMBERS),
+        ),
+        "Deadlines": (
+            *_from_docstrings(c.DEADLINE_INVARIANTS),
+            *_unexplained(OFFSETS_EXPIRE, CHECKS_KEEP_THEIR_INTERVAL, RECORDS_TIME_OUT),
+        ),
+        "Coordinators that load": _from_docstrings([*st.LOAD_INVARIANTS, a_coordinator_epoch_begins_with_a_load]),
+        "Groups": (*groups, *_unexplained(*CLASSIC_EVENT_SENTENCES)),
+        "The store": (*_from_docstrings(folds), *_unexplained(FULL_REPLAY)),
+        "Transactions": _unexplained(*TRANSACTION_SENTENCES, OUTCOME_IS_CARRIED_OUT, *OUTPUT_SENTENCES),
+        "Members": _unexplained(*MEMBER_SENTENCES),
+    }
+
+
+def _exchange_invariants() -> list[Callable[..., Any]]:
+    """The invariants of requests and responses, whatever the group."""
+    return [
         c.a_request_has_at_most_one_response,
         *c.RESPONSE_INVARIANTS,
-        *by_command,
+        *(each for some in c.RESPONSE_INVARIANTS_BY_COMMAND.values() for each in some),
         *c.OFFSET_CHANGE_INVARIANTS,
         o.a_transaction_ends_as_a_whole,
         c.only_dependent_responses_are_held,
         c.an_open_request_gets_its_response,
     ]
-    steps = [each for some in INVARIANTS_BY_EVENT.values() for each in some]
-    groups = _from_docstrings([*GROUP_INVARIANTS, *steps])
-    of_both = dict(groups)
-    consumer_groups = _from_docstrings([*CONSUMER_GROUP_INVARIANTS, *CONSUMER_STEP_INVARIANTS])
-    return {
-        "Requests and responses": _from_docstrings(exchanges),
-        "Groups of the consumer protocol": (
-            *_from_docstrings(
-                (
-                    *CONSUMER_INVARIANTS,
-                    *STEP_INVARIANTS,
-                    an_epoch_follows_what_patterns_match,
-                    st.a_migration_keeps_acknowledged_offsets,
-                )
-            ),
-            *(row for row in consumer_groups if row[0] not in of_both),
-            (SEARCHES_IN_TIME, ""),
-            (MIGRATION_KEEPS_MEMBERS, ""),
-        ),
-        "Deadlines": (
-            *_from_docstrings(c.DEADLINE_INVARIANTS),
-            (OFFSETS_EXPIRE, ""),
-            (CHECKS_KEEP_THEIR_INTERVAL, ""),
-            (RECORDS_TIME_OUT, ""),
-        ),
-        "Coordinators that load": _from_docstrings([*st.LOAD_INVARIANTS, a_coordinator_epoch_begins_with_a_load]),
-        "Groups": (
-            *groups,
-            *((sentence, "") for sentence in CLASSIC_EVENT_SENTENCES),
-        ),
-        "The store": (
-            *_from_docstrings(
-                [st.the_shadow_group_equals_the_live_group, st.both_folds_agree, st.both_classic_folds_agree]
-            ),
-            (FULL_REPLAY, ""),
-        ),
-        "Transactions": tuple(
-            (sentence, "") for sentence in (*TRANSACTION_SENTENCES, OUTCOME_IS_CARRIED_OUT, *OUTPUT_SENTENCES)
-        ),
-        "Members": tuple(
-            (sentence, "")
-            for sentence in (
-                m.NO_TWO_READERS,
-                m.NEW_ID_OWNS_NOTHING,
-                m.CLOSED_OWNS_NOTHING,
-                m.ONLY_OWNED_PARTITIONS,
-                m.COMMIT_NOT_AHEAD,
-                m.NO_RECORD_SKIPPED,
-                COUNTED_AS_IT_WAS,
-                *SENT_SENTENCES,
-                TAKES_WHAT_IT_GOT,
-                *POSITION_SENTENCES,
-                POLL_TIMEOUT,
-                *DEPARTURE_SENTENCES,
-                *FENCED_SENTENCES,
-                FENCED_IN_ITS_GENERATION,
-                LOSES_ITS_PARTITIONS,
-                *ASSIGNMENT_SENTENCES,
-                *COMMIT_SENTENCES,
-                *PLANNED_SENTENCES,
-                *RETRY_SENTENCES,
-                WAITS_TO_RECONNECT,
-                *OWN_WORDS_SENTENCES,
-                *SUBSCRIPTION_SENTENCES,
-                *PRODUCED_SENTENCES,
-            )
-        ),
-    }
+
+
+def _unexplained(*sentences: str) -> tuple[tuple[str, str], ...]:
+    """Rows of invariants whose sentences need no explanation."""
+    return tuple((sentence, "") for sentence in sentences)
 
 
 def _from_docstrings(functions: Iterable[Callable[..., Any]]) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ A run with every kind of fault rarely gets deep into any of them; a run with thr
 random stream of its own, seeded by text, so the same seed gives the same plan everywhere.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Final
@@ -110,13 +110,7 @@ def draw_plan(
     setup = _draw_setup(seed, max_members, consumer_share)
     steps = _joins_and_faults(seed, setup, faults, duration_ms)
     if has_sequences and has_all_faults:
-        steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
-        steps += draw_sequences(random_stream, setup, duration_ms)
-        setup = with_variations(random_stream, setup)
-        steps += draw_situations(random_stream, setup, duration_ms)
-        steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
-        steps += draw_client_situations(random_stream, setup, duration_ms)
-        steps += draw_memberships(random_stream, setup, duration_ms)
+        setup = _add_situations(random_stream, setup, steps, duration_ms)
         if max_members == len(DRAWN_MEMBER_NAMES):
             steps += draw_recreation(random_stream("topic created again"), setup, steps, duration_ms)
     plan = replace(
@@ -131,6 +125,20 @@ def draw_plan(
         plan = with_different_topics(random_stream("different topics"), plan)
         plan = with_taken_instance_id(random_stream("taken instance id"), plan)
     return plan
+
+
+def _add_situations(
+    random_stream: Callable[[str], Random], setup: SimulationPlan, steps: list[PlannedStep], duration_ms: int
+) -> SimulationPlan:
+    """Add sequences of steps and rare situations to `steps`. Returns the setup with the variations that they need."""
+    steps += draw_new_topics(random_stream("new topics"), setup.members, duration_ms)
+    steps += draw_sequences(random_stream, setup, duration_ms)
+    setup = with_variations(random_stream, setup)
+    steps += draw_situations(random_stream, setup, duration_ms)
+    steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
+    steps += draw_client_situations(random_stream, setup, duration_ms)
+    steps += draw_memberships(random_stream, setup, duration_ms)
+    return setup
 
 
 def _random_stream(seed: int, part: str) -> Random:
