@@ -88,6 +88,7 @@ class ConsumerMachine:
         self._offsets = offsets
         self._heartbeats = heartbeats
         self._rebalance = ConsumerRebalance(settings, offered, in_flight, membership, metadata, offsets, changes, join)
+        self._group_join = join
         self._parts_with_errors = (heartbeats, in_flight, join, offsets)
         self._is_polling = False
         self._poll_error: ConsumerError | None = None
@@ -168,6 +169,8 @@ class ConsumerMachine:
         if self._closing is None:
             self._advance()
         self._offsets.retry_commits()
+        if self._closing is None and self._rebalance.commit_is_complete:
+            self._advance()
         if self._closing is not None:
             self._advance_closing(self._closing)
         return self._take_effects()
@@ -192,6 +195,7 @@ class ConsumerMachine:
                 self._metadata.subscribe(consumer_input)
             case Unsubscribe():
                 self._give_up_all()
+                self._offsets.end_retries()
                 self._leave("the consumer unsubscribed from all topics")
                 self._metadata.unsubscribe()
             case RecordsConsumed(positions):
@@ -219,8 +223,13 @@ class ConsumerMachine:
             self._metadata.request_if_due()
 
     def _raise_pending_error(self) -> bool:
-        """End the present poll with one pending error, if there is one. Returns whether there was one."""
+        """End the present poll with one pending error, if there is one. Returns whether there was one.
+
+        The error of a JoinGroup from before the application unsubscribed waits for its next subscription.
+        """
         for part in self._parts_with_errors:
+            if part is self._group_join and not self._metadata.is_subscribed:
+                continue
             if part.pending_error is not None:
                 self._poll_error, part.pending_error = part.pending_error, None
                 self._is_polling = False

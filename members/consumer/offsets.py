@@ -16,7 +16,7 @@ from regroup.members.consumer.in_flight import InFlightRequests
 from regroup.members.consumer.inputs import RequestFailed
 from regroup.members.consumer.metadata import ConsumerMetadata
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Membership, MemberState
+from regroup.members.consumer.state import MemberGeneration, Membership, MemberState
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -133,7 +133,7 @@ class ConsumerOffsets:
 
     def _send(self, commit: PendingCommit) -> None:
         commit.is_in_flight = True
-        generation = self.membership.generation
+        generation = self.membership.generation if self.metadata.is_subscribed else MemberGeneration()
 
         def handle(response: Message | RequestFailed) -> None:
             commit.is_in_flight = False
@@ -206,6 +206,18 @@ class ConsumerOffsets:
                 self._complete(commit, ConsumerError(ConsumerErrorKind.RETRIABLE_COMMIT_FAILED, text))
             elif self.in_flight.now_ms >= commit.retry_at_ms:
                 self._try(commit)
+
+    def end_retries(self) -> None:
+        """Fail the automatic commits that wait for a retry, and let those in flight fail without one.
+
+        The application has unsubscribed: it has given up the partitions for which they were made.
+        """
+        for commit in list(self._commits):
+            if commit.is_auto_commit and commit.retry_until_ms is not None:
+                commit.retry_until_ms = None
+                if not commit.is_in_flight:
+                    text = "the consumer unsubscribed before the commit was retried"
+                    self._complete(commit, ConsumerError(ConsumerErrorKind.RETRIABLE_COMMIT_FAILED, text))
 
     # -- inside poll()
 

@@ -102,6 +102,12 @@ class ConsumerRebalance:
         """
         return self.group_join.stage is RebalanceStage.COMMITTING and self.protocol is RebalanceProtocol.EAGER
 
+    @property
+    def commit_is_complete(self) -> bool:
+        """Whether the commit before the member gives up partitions is complete, and the rebalance can go on."""
+        is_committing = self.group_join.stage is RebalanceStage.COMMITTING
+        return is_committing and (self._commit is None or self._commit.is_complete)
+
     def _needs_rejoin(self) -> bool:
         membership, group_join = self.membership, self.group_join
         if membership.rejoin_needed:
@@ -130,7 +136,7 @@ class ConsumerRebalance:
         return True
 
     def _give_up_when_committed(self) -> bool:
-        if self._commit is not None and not self._commit.is_complete:
+        if not self.commit_is_complete:
             return False
         self.group_join.stage = RebalanceStage.IDLE
         self._give_up()

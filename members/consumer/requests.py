@@ -119,11 +119,13 @@ def leave_group(settings: ConsumerSettings, generation: MemberGeneration, reason
 def offset_commit(
     settings: ConsumerSettings, generation: MemberGeneration, offsets: Mapping[TopicPartition, int]
 ) -> OffsetCommitRequest:
+    """A commit in this generation. A consumer that has no subscription commits without a member id, and then without
+    its instance id, too."""
     return OffsetCommitRequest(
         group_id=settings.group_id,
         generation_id_or_member_epoch=generation.generation_id,
         member_id=generation.member_id,
-        group_instance_id=settings.group_instance_id,
+        group_instance_id=settings.group_instance_id if generation.member_id else None,
         topics=[
             OffsetCommitRequestTopic(
                 name=topic,

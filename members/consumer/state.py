@@ -70,5 +70,5 @@ class Membership:
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether JoinGroup or SyncGroup is in flight."""
+        """Whether the member takes part in a rebalance: it has sent JoinGroup, and its SyncGroup is not answered."""
         return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)

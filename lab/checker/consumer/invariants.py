@@ -40,7 +40,10 @@ NO_MEMBERS: Final = (GroupState.EMPTY, GroupState.DEAD)
 def a_partition_is_free_before_it_is_assigned(
     groups: ConsumerGroups, exchange: ObservedExchange, settings: CoordinatorSettings
 ) -> str | None:
-    """A partition is assigned to a member only when its former owner has released it, or was removed."""
+    """A partition is assigned to a member only when its former owner has released it, was removed or was fenced.
+
+    What the store still has for a fenced member is not free.
+    """
     response: Any = exchange.response
     group = groups.group(exchange.group_id)
     member = group.members.get(response.member_id)

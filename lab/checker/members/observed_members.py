@@ -110,6 +110,7 @@ class ObservedMembers:
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
+        self._positions.add_member(name)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
     def is_assigned_unsoundly(self, group_id: str, generation_id: int) -> bool:
@@ -205,7 +206,9 @@ class ObservedMembers:
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
         self._fetched.on_response(name, response)
-        if isinstance(message, OffsetCommitRequest):
+        if isinstance(message, OffsetCommitRequest) and response is None:
+            self._positions.on_commit_failure(name, message)
+        elif isinstance(message, OffsetCommitRequest):
             accepted = accepted_offsets(message, response)
             self._positions.on_commit_response(name, message, accepted, self._state.now_ms())
 

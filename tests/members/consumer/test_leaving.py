@@ -1,9 +1,30 @@
 """A member that leaves its group: it is closed, or its application unsubscribes and perhaps subscribes again."""
 
-from regroup.members.consumer.effects import ConsumerClosed, LeftGroup, PartitionsLost, PartitionsRevoked
-from regroup.members.consumer.inputs import Close, EnforceRebalance, Poll, PollReturned, Subscribe, Unsubscribe
+from typing import Any
+
+from regroup.assignors.interface import ClusterMetadata
+from regroup.members.consumer.effects import (
+    CommitCompleted,
+    ConsumerClosed,
+    LeftGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.consumer.inputs import (
+    Close,
+    Commit,
+    EnforceRebalance,
+    MetadataUpdated,
+    Poll,
+    PollReturned,
+    Subscribe,
+    TimePassed,
+    Unsubscribe,
+)
 from regroup.members.consumer.state import MemberState
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -119,3 +140,95 @@ def test_a_former_join_group_that_is_refused_by_the_wrong_coordinator_makes_the_
     member.pass_time(1_000)
     assert "FindCoordinator" in member.open_request_names()
     assert "JoinGroup" not in member.open_request_names()
+
+
+def committing(**settings: Any) -> MemberHarness:
+    """An eager member that has begun to rejoin, and commits before it revokes."""
+    member = MemberHarness(partition_assignment_strategy=("range",), enable_auto_commit=True, **settings)
+    member.reach_stable(*orders(0), protocol="range")
+    member.complete_offset_fetch(7)
+    member.receive(EnforceRebalance())
+    assert member.open_request_names() == ["OffsetCommit"]
+    return member
+
+
+def test_a_member_that_unsubscribes_while_it_commits_joins_when_the_commit_has_failed() -> None:
+    member = committing()
+    subscribe_again(member)
+    member.complete_commit(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert "JoinGroup" in member.open_request_names()
+
+
+def test_a_commit_that_waits_for_its_retry_when_the_application_unsubscribes_is_not_repeated() -> None:
+    member = committing()
+    member.complete_commit(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    member.receive(Unsubscribe())
+    completed = member.changes_of(CommitCompleted)[-1]
+    assert completed.error is not None
+    assert "unsubscribed" in str(completed.error)
+    member.pass_time(5_000)
+    assert "OffsetCommit" not in member.open_request_names()
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    assert "JoinGroup" in member.open_request_names()
+
+
+def test_a_member_that_is_removed_while_its_commit_waits_for_a_retry_joins_at_the_retry() -> None:
+    member = committing()
+    member.pass_time(3_000)
+    member.complete_commit(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    member.complete_heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert "JoinGroup" not in member.open_request_names()
+    assert member.last_effects.deadline_ms is not None
+    member.now_ms = member.last_effects.deadline_ms
+    member.receive(TimePassed())
+    assert "JoinGroup" in member.open_request_names()
+
+
+def test_a_consumer_that_has_unsubscribed_commits_without_a_member_id_and_an_instance_id() -> None:
+    member = MemberHarness(group_instance_id="anna-1").subscribe()
+    member.find_coordinator()
+    member.receive(Unsubscribe())
+    member.respond(JoinGroupRequest, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="anna"))
+    member.receive(Commit(dict.fromkeys(orders(0), 5)))
+    sent = member.complete_commit()
+    assert (sent.member_id, sent.group_instance_id, sent.generation_id_or_member_epoch) == ("", None, -1)
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    assert member.take_request(JoinGroupRequest).message.member_id == "anna"
+
+
+def test_a_fatal_response_to_a_former_join_group_is_thrown_after_the_next_subscription(member: MemberHarness) -> None:
+    member.subscribe()
+    member.find_coordinator()
+    member.receive(Unsubscribe())
+    refusal = JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED, member_id="")
+    member.respond(JoinGroupRequest, refusal)
+    member.receive(Poll())
+    assert not member.poll_errors
+    member.receive(Subscribe(("orders",)))
+    member.receive(Poll())
+    assert [error.code for error in member.poll_errors] == [ErrorCode.GROUP_MAX_SIZE_REACHED]
+
+
+def test_a_leader_that_waits_for_metadata_joins_again_when_it_has_left_and_subscribed(member: MemberHarness) -> None:
+    member.receive(Subscribe(("clicks",)))
+    member.receive(Poll())
+    member.respond(MetadataRequest, MetadataResponse(brokers=[], topics=[]))
+    member.find_coordinator()
+    member.complete_join(others=["ben"])
+    assert member.open_request_names() == ["Metadata"]
+    subscribe_again(member)
+    member.receive(MetadataUpdated(ClusterMetadata({"clicks": 1, "orders": 2})))
+    assert "SyncGroup" not in member.open_request_names()
+    assert "JoinGroup" in member.open_request_names()
+
+
+def test_an_assignment_that_came_outside_poll_is_not_applied_when_the_member_has_left(member: MemberHarness) -> None:
+    member.subscribe().find_coordinator()
+    member.complete_join()
+    member.receive(PollReturned())
+    member.complete_sync(*orders(0))
+    subscribe_again(member)
+    assert not member.changes_of(PartitionsAssigned)
+    assert "JoinGroup" in member.open_request_names()

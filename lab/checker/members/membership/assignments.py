@@ -32,6 +32,7 @@ from regroup.protocol.consumer.subscription import (
     decode_assignment,
     decode_subscription,
 )
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
@@ -46,11 +47,23 @@ TAKES_NOTHING_IN_FLIGHT: Final = (
     "A member of the consumer protocol takes new partitions only while none of its heartbeats is in flight."
 )
 COMMITS_WHAT_IT_OWNS: Final = (
-    "A member commits nothing of partitions that it has revoked or lost, unless it has looked for its coordinator "
-    "since or repeats a commit that has failed: a commit may have waited for that."
+    "A member commits nothing of partitions that it has revoked or lost, unless the commit may have waited: for the "
+    "coordinator, for which the member has looked since, or in the consumer protocol for its one repetition after an "
+    "error that may be temporary."
 )
 ASSIGNMENT_SENTENCES: Final = (REMEMBERS_ITS_ASSIGNMENT, TAKES_NOTHING_IN_FLIGHT, COMMITS_WHAT_IT_OWNS)
 STICKY_PROTOCOL: Final = "sticky"
+TEMPORARY: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""The errors after which a member of the consumer protocol repeats the commit before it gives up partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +88,11 @@ class _Member:
     """Identities of its heartbeats of the consumer protocol that are in flight."""
     given_up: set[TopicPartition] = field(default_factory=set)
     """Partitions that it has revoked or lost since it looked for its coordinator, and does not own again."""
+    commits: set[int] = field(default_factory=set)
+    """Identities of its commits that are in flight, if it is a member of the consumer protocol."""
     refused: set[CommitOffsets] = field(default_factory=set)
-    """Commits that have ended with an error or without a response, each of which the member may repeat once more."""
+    """Commits that have failed since it was last assigned their partitions, each of which it may repeat once."""
+    uses_consumer_protocol: bool = False
 
 
 class Assignments:
@@ -104,8 +120,9 @@ class Assignments:
         if isinstance(message, ConsumerGroupHeartbeatRequest):
             member.heartbeats.discard(id(message))
         elif isinstance(message, OffsetCommitRequest):
-            if response is None or first_error_code(response):
+            if id(message) in member.commits and (response is None or first_error_code(response) in TEMPORARY):
                 member.refused.add(offsets_of(message))
+            member.commits.discard(id(message))
         elif (
             isinstance(message, SyncGroupRequest)
             and isinstance(response, SyncGroupResponse)
@@ -123,6 +140,7 @@ class Assignments:
             case PartitionsAssigned(partitions):
                 member.taken[member.protocol_name] = member.synced
                 member.given_up.difference_update(partitions)
+                member.refused = {each for each in member.refused if not {owned for owned, _ in each} & {*partitions}}
                 if member.heartbeats and partitions:
                     listed = ", ".join(map(str, partitions))
                     return MemberViolation(TAKES_NOTHING_IN_FLIGHT, f"{name} takes {listed} during a heartbeat")
@@ -136,11 +154,14 @@ class Assignments:
         member = self._members.setdefault(name, _Member())
         match message:
             case ConsumerGroupHeartbeatRequest():
+                member.uses_consumer_protocol = True
                 member.heartbeats.add(id(message))
             case FindCoordinatorRequest():
                 member.given_up.clear()
             case OffsetCommitRequest():
                 offsets = offsets_of(message)
+                if member.uses_consumer_protocol:
+                    member.commits.add(id(message))
                 if offsets in member.refused:  # a repetition, which may have waited for the end of its backoff
                     member.refused.remove(offsets)
                 elif found := sorted({partition for partition, _ in offsets} & member.given_up):

@@ -46,8 +46,9 @@ class ReadPositions:
         self._zombies: set[str] = set()
         self._sent: dict[str, dict[int, OffsetCommitRequest]] = {}
         """By name and identity, the commits that have no response yet."""
-        self._sent_before_start: dict[tuple[str, TopicPartition], set[int]] = {}
-        """By group and partition, the offsets in commits that were on their way when a member last started to read."""
+        self._sent_before_start: dict[tuple[str, TopicPartition], set[tuple[str, int]]] = {}
+        """By group and partition, the member ids and offsets in commits that were on their way when a member last
+        started to read."""
         self._own_commits: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         """By name, when the response to the last commit of a member came, and the offsets that were committed."""
 
@@ -69,9 +70,11 @@ class ReadPositions:
         fetched = self._fetched.pop((name, partition), None)
         self._next[name, partition] = offset
         self._committed.pop((group_id, partition), None)
-        in_flight = [offsets_of(request) for request in self._sent.get(name, {}).values()]
         self._sent_before_start[group_id, partition] = {
-            offset for offsets in in_flight for each, offset in offsets if each == partition
+            (request.member_id, sent)
+            for request in self._sent.get(name, {}).values()
+            for each, sent in offsets_of(request)
+            if each == partition
         }
         if fetched is None or fetched == offset:
             return None
@@ -94,10 +97,20 @@ class ReadPositions:
     def on_commit_response(
         self, name: str, request: OffsetCommitRequest, accepted: Mapping[TopicPartition, int], at_ms: int
     ) -> None:
-        """Note the response to a commit of a member, with the offsets that were accepted; none if it has failed."""
+        """Note the response to a commit of a member, with the offsets that were accepted."""
         self._sent.get(name, {}).pop(id(request), None)
+        for partition, offset in offsets_of(request):
+            self._sent_before_start.get((request.group_id, partition), set()).discard((request.member_id, offset))
         if accepted:
             self._own_commits[name] = at_ms, accepted
+
+    def on_commit_failure(self, name: str, request: OffsetCommitRequest) -> None:
+        """Note that a commit of a member has got no response: it may still arrive."""
+        self._sent.get(name, {}).pop(id(request), None)
+
+    def add_member(self, name: str) -> None:
+        """Begin to check a new process, which has sent nothing."""
+        self._sent.pop(name, None)
 
     def on_revoked(self, name: str, partitions: Iterable[TopicPartition], at_ms: int) -> MemberViolation | None:
         """Check a member that gives up partitions, if it waited for the response to a commit before.
@@ -137,8 +150,8 @@ class ReadPositions:
         offset. So does an older connection: what was sent over it may arrive behind what the member has sent over its
         next one. A commit that was on its way when a member started to read counts as one from before the start.
         """
-        if offset in self._sent_before_start.get((group_id, partition), ()):
-            self._sent_before_start[group_id, partition].discard(offset)
+        if (member_id, offset) in self._sent_before_start.get((group_id, partition), ()):
+            self._sent_before_start[group_id, partition].discard((member_id, offset))
             return None
         known = self._connections.setdefault(member_id, set())
         is_new = all(_place_of(connection) > _place_of(each) for each in known)

@@ -180,26 +180,58 @@ def test_a_commit_may_have_waited_for_the_coordinator() -> None:
     assert assignments.on_request("anna", COMMIT) is None
 
 
-@pytest.mark.parametrize("error_code", [None, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_a_commit_that_has_failed_may_be_repeated_once_after_its_partitions_were_given_up(
-    error_code: ErrorCode | None,
-) -> None:
-    assignments = member("range")
+def refused_commit(error_code: ErrorCode | None, *, uses_consumer_protocol: bool = True) -> Assignments:
+    """Anna's commit of orders-0 has ended with this error, without a response if it is None."""
+    assignments = Assignments() if uses_consumer_protocol else member("range")
+    if uses_consumer_protocol:
+        assignments.on_request("anna", HEARTBEAT)
+        assignments.on_response("anna", HEARTBEAT, None)
     assignments.on_request("anna", COMMIT)
     assignments.on_response("anna", COMMIT, None if error_code is None else commit_response(error_code))
-    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
-    assert assignments.on_request("anna", COMMIT) is None
-    assert assignments.on_request("anna", COMMIT) is not None
-
-
-def test_a_commit_that_was_accepted_is_not_repeated_after_its_partitions_were_given_up() -> None:
-    assignments = member("range")
-    assignments.on_request("anna", COMMIT)
-    assignments.on_response("anna", COMMIT, commit_response(ErrorCode.NONE))
-    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
-    assert assignments.on_request("anna", COMMIT) is not None
+    return assignments
 
 
 def commit_response(error_code: ErrorCode) -> OffsetCommitResponse:
     partition = OffsetCommitResponsePartition(partition_index=0, error_code=error_code)
     return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[partition])])
+
+
+@pytest.mark.parametrize("error_code", [None, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_a_commit_that_has_failed_may_be_repeated_once_after_its_partitions_were_given_up(
+    error_code: ErrorCode | None,
+) -> None:
+    assignments = refused_commit(error_code)
+    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is None
+    assert assignments.on_request("anna", COMMIT) is not None
+
+
+@pytest.mark.parametrize("error_code", [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_a_commit_that_was_accepted_or_refused_for_good_is_not_repeated_after_a_revocation(
+    error_code: ErrorCode,
+) -> None:
+    assignments = refused_commit(error_code)
+    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is not None
+
+
+def test_a_classic_member_repeats_no_commit_after_a_revocation() -> None:
+    assignments = refused_commit(ErrorCode.COORDINATOR_NOT_AVAILABLE, uses_consumer_protocol=False)
+    assignments.on_change("anna", PartitionsRevoked((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is not None
+
+
+def test_a_commit_of_an_earlier_ownership_is_not_repeated() -> None:
+    assignments = refused_commit(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    for change in (PartitionsRevoked, PartitionsAssigned, PartitionsRevoked):
+        assignments.on_change("anna", change((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is not None
+
+
+def test_what_a_former_process_hears_lets_the_next_one_repeat_nothing() -> None:
+    assignments = refused_commit(None)
+    assignments.on_request("anna", COMMIT)
+    assignments.on_new_life("anna")
+    assignments.on_response("anna", COMMIT, None)
+    assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
+    assert assignments.on_request("anna", COMMIT) is not None

@@ -174,30 +174,52 @@ def commit_of(offset: int) -> OffsetCommitRequest:
     """A commit of orders-0, as anna sends it."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
     topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
-    return OffsetCommitRequest(group_id="payments", topics=[topic])
+    return OffsetCommitRequest(group_id="payments", member_id="anna-1", topics=[topic])
+
+
+def started_again() -> tuple[ReadPositions, OffsetCommitRequest]:
+    """Anna has sent a commit of 5, and has started to read at 0 before its response came."""
+    positions = committed(4)
+    positions.on_commit_request("anna", commit := commit_of(5))
+    positions.on_start("anna", "payments", ORDERS_0, 0)
+    return positions, commit
+
+
+def commits(positions: ReadPositions, *offsets: int, member_id: str = "anna-1") -> list[str | None]:
+    return [sentence_of(positions.on_commit("payments", ORDERS_0, member_id, each, "1-4")) for each in offsets]
 
 
 def test_a_commit_sent_before_the_member_has_started_again_and_accepted_after_it_does_not_count() -> None:
-    positions = committed(4)
-    positions.on_commit_request("anna", commit := commit_of(5))
-    positions.on_start("anna", "payments", ORDERS_0, 0)
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", 5, "1-4") is None
+    positions, commit = started_again()
+    assert commits(positions, 5) == [None]
     positions.on_commit_response("anna", commit, {ORDERS_0: 5}, 500)
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", 1, "1-4") is None
-    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 0, "1-4")) == COMMITS_DO_NOT_GO_BACK
+    assert commits(positions, 1, 0) == [None, COMMITS_DO_NOT_GO_BACK]
 
 
-@pytest.mark.parametrize("is_answered", [True, False])
-def test_a_commit_of_a_former_process_or_with_a_response_is_not_on_its_way(is_answered: bool) -> None:
+def test_a_commit_that_got_no_response_may_arrive_after_the_member_has_started_again() -> None:
+    positions, commit = started_again()
+    positions.on_commit_failure("anna", commit)
+    assert commits(positions, 5, 1, 0) == [None, None, COMMITS_DO_NOT_GO_BACK]
+
+
+def test_a_commit_that_was_refused_is_not_on_its_way_any_more() -> None:
+    positions, commit = started_again()
+    positions.on_commit_response("anna", commit, {}, 500)
+    assert commits(positions, 9, 5) == [None, COMMITS_DO_NOT_GO_BACK]
+
+
+def test_a_commit_on_its_way_is_one_of_its_own_member_id() -> None:
+    positions, _ = started_again()
+    assert commits(positions, 9, 5, member_id="anna-2") == [None, COMMITS_DO_NOT_GO_BACK]
+
+
+@pytest.mark.parametrize("ends", ["on_owner_change", "add_member"])
+def test_a_commit_of_a_former_process_is_not_on_its_way(ends: str) -> None:
     positions = committed(4)
-    positions.on_commit_request("anna", commit := commit_of(5))
-    if is_answered:
-        positions.on_commit_response("anna", commit, {}, 500)
-    else:
-        positions.on_owner_change("anna")
+    positions.on_commit_request("anna", commit_of(5))
+    getattr(positions, ends)("anna")
     positions.on_start("anna", "payments", ORDERS_0, 0)
-    assert positions.on_commit("payments", ORDERS_0, "anna-1", 5, "1-4") is None
-    assert sentence_of(positions.on_commit("payments", ORDERS_0, "anna-1", 1, "1-4")) == COMMITS_DO_NOT_GO_BACK
+    assert commits(positions, 5, 1) == [None, COMMITS_DO_NOT_GO_BACK]
 
 
 def test_in_a_topic_with_the_name_of_a_deleted_one_a_member_may_commit_a_lower_offset() -> None:
