@@ -195,10 +195,10 @@ class ConsumerProtocolMember:
                 self._process.become_zombie()
                 self._pause(2 * self._settings.session_timeout_ms, self._resume_as_zombie, "zombie")
             case MemberFaultKind.RESTART:
-                self._pause(fault.duration_ms or 0, self._restart, "restarting")
+                self._begin_restart(fault.duration_ms or 0)
             case MemberFaultKind.RESTART_AS_STRANGER:
                 self._settings = replace(self._settings, group_instance_id=None)
-                self._pause(fault.duration_ms or 0, self._restart, "restarting")
+                self._begin_restart(fault.duration_ms or 0)
 
     def end_fault(self, kind: MemberFaultKind) -> None:
         """End a lasting fault, if it has begun."""
@@ -222,6 +222,11 @@ class ConsumerProtocolMember:
         self._note(FaultEnded(self._condition))
         self._condition = ""
         self._timers.resume()
+
+    def _begin_restart(self, duration_ms: int) -> None:
+        """End the process, which sends nothing more, and start the next one after the duration."""
+        self._process.stop()
+        self._pause(duration_ms, self._restart, "restarting")
 
     def _restart(self) -> None:
         """Replace the process of the member by a new one, with another member id. A static member keeps its instance

@@ -205,10 +205,10 @@ class SimulatedMember:
                 # A commit restarts the session timeout as a heartbeat does, so only the pause lets the session expire.
                 self._pause(self._settings.session_timeout_ms * 2, self._resume_as_zombie, "zombie")
             case MemberFaultKind.RESTART:
-                self._pause(duration_ms, self._restart, "restarting")
+                self._begin_restart(duration_ms)
             case MemberFaultKind.RESTART_AS_STRANGER:
                 self._settings = replace(self._settings, group_instance_id=None)
-                self._pause(duration_ms, self._restart, "restarting")
+                self._begin_restart(duration_ms)
 
     def end_fault(self, kind: MemberFaultKind) -> None:
         """End a lasting fault, if it has begun."""
@@ -244,6 +244,11 @@ class SimulatedMember:
         self._end_pause()
         self._timers.resume()
         self._driver.resume_as_zombie()
+
+    def _begin_restart(self, duration_ms: int) -> None:
+        """End the process, which sends nothing more, and start the next one after the duration."""
+        self._driver.stop()
+        self._pause(duration_ms, self._restart, "restarting")
 
     def _restart(self) -> None:
         self._end_pause()

@@ -141,5 +141,11 @@ class Retries:
             search.is_lost |= response is None or code in NOT_COORDINATOR
             if search.is_lost:
                 search.failed_ms.pop(FindCoordinatorRequest, None)
-            elif isinstance(message, ConsumerGroupHeartbeatRequest) and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            elif _is_repeated_heartbeat(message) and code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 search.on_failure(FindCoordinatorRequest, self._now_ms())
+
+
+def _is_repeated_heartbeat(message: Message) -> bool:
+    """Whether the message is a heartbeat of the consumer protocol that is sent again after an error; the one with which
+    a member leaves is not."""
+    return isinstance(message, ConsumerGroupHeartbeatRequest) and message.member_epoch >= 0

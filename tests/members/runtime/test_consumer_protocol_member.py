@@ -31,7 +31,15 @@ from regroup.protocol.messages.consumer_group import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupTopicPartitions,
 )
-from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from tests.members.runtime.played_coordinator import METADATA, ORDERS_ID, UNCHANGED, PlayedCoordinator, assigned
 
 HEARTBEAT = ConsumerGroupHeartbeatRequest
@@ -295,3 +303,20 @@ async def test_a_zombie_that_is_to_pause_stays_a_zombie_and_closes_at_once() -> 
     before_s = asyncio.get_running_loop().time()
     await anna.member.close()
     assert asyncio.get_running_loop().time() == before_s
+
+
+async def test_a_process_that_restarts_does_not_look_again_for_a_leader_it_has_not_found() -> None:
+    played = Played("restart:5s@20s", workload=Workload(records_per_s=0))
+    await played.own(0)
+    played.coordinator.holds_metadata = True
+    partition = OffsetFetchResponsePartitions(partition_index=0, committed_offset=7)
+    topic = OffsetFetchResponseTopics(name="orders", partitions=[partition])
+    group = OffsetFetchResponseGroup(group_id="payments", topics=[topic])
+    played.coordinator.answer(OffsetFetchRequest, OffsetFetchResponse(groups=[group]))
+    await asyncio.sleep(20.1)
+    searches = played.coordinator.sent_of(MetadataRequest)
+    played.coordinator.answer(MetadataRequest, None)
+    await asyncio.sleep(4.8)
+    assert played.coordinator.sent_of(MetadataRequest) == searches
+    await asyncio.sleep(1)
+    assert len(played.coordinator.sent_of(MetadataRequest)) == 1 + len(searches), "the next process"

@@ -38,11 +38,13 @@ from regroup.server.clock import Clock
 
 
 class SlowCommitTransport(TcpTransport):
-    """Sends each OffsetCommit so much later than the member does."""
+    """Sends each OffsetCommit so much later than the member does, and counts the requests of the member."""
 
     commit_delay_s = 0.0
+    request_count = 0
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        self.request_count += 1
         if isinstance(request.message, OffsetCommitRequest) and self.commit_delay_s:
             asyncio.get_running_loop().call_later(self.commit_delay_s, super().send, request, callback)
         else:
@@ -60,9 +62,9 @@ class GroupOfMembers:
         self.notes: list[tuple[str, MemberNote]] = []
         self.ledger = RecordLedger()
         self.commit_delay_s = 0.0
-        self._transports: list[TcpTransport] = []
+        self._transports: list[SlowCommitTransport] = []
 
-    def _transport(self, client_id: str) -> TcpTransport:
+    def _transport(self, client_id: str) -> SlowCommitTransport:
         bootstrap = [NodeAddress(-1, *self._emulator.address)]
         connect = partial(self._network.connect, client_id)
         transport = SlowCommitTransport(bootstrap, client_id=client_id, connect=connect)
@@ -99,6 +101,11 @@ class GroupOfMembers:
 
     def reports_of(self, name: str, kind: type[Any]) -> Sequence[Any]:
         return [report for member, report in self.reports if member == name and isinstance(report, kind)]
+
+    @property
+    def request_count(self) -> int:
+        """How many requests all members and producers have sent."""
+        return sum(each.request_count for each in self._transports)
 
     def assigned_counts(self) -> dict[str, int]:
         return {name: len(member.consumer.assigned_partitions) for name, member in self.members.items()}
@@ -303,6 +310,17 @@ async def test_records_in_processing_are_dropped_at_a_restart() -> None:
         assert anna.view.state is MemberState.PREPARING_REBALANCE
         assert anna.view.processed_count == before
         producer.close()
+
+
+async def test_a_member_that_restarts_sends_nothing_until_its_next_process_starts() -> None:
+    async with group_of_members(partitions=1) as group:
+        group.add("anna", "restart:5s@20s", workload=Workload(records_per_s=0))
+        await asyncio.sleep(20.1)
+        before = group.request_count
+        await asyncio.sleep(4.8)
+        assert group.request_count == before
+        await asyncio.sleep(1)
+        assert group.request_count > before
 
 
 async def test_a_member_that_unsubscribes_owns_nothing_until_it_subscribes_again() -> None:

@@ -186,6 +186,15 @@ LOADING = ConsumerGroupHeartbeatResponse(error_code=ErrorCode.COORDINATOR_LOAD_I
 CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=3)
 
 
+def test_a_last_heartbeat_that_is_refused_by_a_coordinator_that_loads_delays_nothing() -> None:
+    anna = Observed()
+    anna.find()
+    leaving = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=-1)
+    anna.call(leaving, LOADING)
+    anna.find()
+    assert anna.sentences == []
+
+
 def test_a_member_of_the_consumer_protocol_waits_for_a_coordinator_that_loads() -> None:
     hasty, patient = Observed(), Observed()
     for anna in (hasty, patient):
