@@ -121,3 +121,8 @@ async def table_of(page: Page, view: str) -> list[list[str]]:
     )
     assert isinstance(rows, list)
     return rows
+
+
+async def until_requests_are_drawn(page: Page) -> None:
+    """Wait until the picture of the requests has its lanes: it is drawn in a frame after the page is open."""
+    await until(page, "regroupPage.views.sequence.picture.picture.lanes !== undefined")

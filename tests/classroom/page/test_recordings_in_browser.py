@@ -9,7 +9,7 @@ from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.recordings import session_spans
 from regroup.protocol.consumer.subscription import TopicPartition
 from tests.classroom.histories import scenario_history
-from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
+from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of, until_requests_are_drawn
 from tests.classroom.page.reading import running_sessions
 from tests.classroom.recorded.recordings import timeline
 
@@ -62,6 +62,7 @@ async def test_a_refused_request_shows_its_error_and_its_messages(open_page: Ope
     zombie = await to_thread(timeline, "zombie-commits-after-removal")
     refused = next(each for each in zombie.exchanges if each.is_refused and each.error == "UNKNOWN_MEMBER_ID")
     page = await open_page(write_page(zombie))
+    await until_requests_are_drawn(page)
     place = await page.evaluate(
         """(at) => {
           const { picture } = regroupPage.views.sequence, sequence = picture.picture;

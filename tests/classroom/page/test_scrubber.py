@@ -10,7 +10,7 @@ from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator import events as e
 from tests.classroom.histories import drawn_history, groups_of
-from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, until
+from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, until, until_requests_are_drawn
 
 pytestmark = IN_BROWSER
 
@@ -113,6 +113,7 @@ async def test_a_click_on_a_held_request_shows_the_event_that_began_it(
 ) -> None:
     page = await open_page(write_page(lesson))
     held = next(each for each in lesson.held_requests if each.ended and each.ended.at_ms - each.began.at_ms > 10_000)
+    await until_requests_are_drawn(page)
     place = await page.evaluate(
         """(began) => {
           const { picture } = regroupPage.views.sequence, sequence = picture.picture;
