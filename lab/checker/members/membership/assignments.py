@@ -48,7 +48,7 @@ TAKES_NOTHING_IN_FLIGHT: Final = (
 )
 COMMITS_WHAT_IT_OWNS: Final = (
     "A member commits nothing of partitions that it has revoked or lost, unless the commit may have waited: for the "
-    "coordinator, for which the member has looked since, or in the consumer protocol for its one repetition after an "
+    "coordinator, for which the member has looked since, or in the consumer protocol for its repetition after an "
     "error that may be temporary."
 )
 ASSIGNMENT_SENTENCES: Final = (REMEMBERS_ITS_ASSIGNMENT, TAKES_NOTHING_IN_FLIGHT, COMMITS_WHAT_IT_OWNS)
@@ -140,7 +140,7 @@ class Assignments:
             case PartitionsAssigned(partitions):
                 member.taken[member.protocol_name] = member.synced
                 member.given_up.difference_update(partitions)
-                member.refused = {each for each in member.refused if not {owned for owned, _ in each} & {*partitions}}
+                member.refused = {each for each in member.refused if not _is_assigned_again(each, partitions, member)}
                 if member.heartbeats and partitions:
                     listed = ", ".join(map(str, partitions))
                     return MemberViolation(TAKES_NOTHING_IN_FLIGHT, f"{name} takes {listed} during a heartbeat")
@@ -172,6 +172,12 @@ class Assignments:
                 for detail in _misremembered(said, member.taken):
                     return MemberViolation(REMEMBERS_ITS_ASSIGNMENT, f"{name} joins: {detail}")
         return None
+
+
+def _is_assigned_again(commit: CommitOffsets, assigned: Iterable[TopicPartition], member: _Member) -> bool:
+    """Whether all partitions of a commit that the member had given up are its own again, some of them now."""
+    committed = {partition for partition, _ in commit}
+    return not committed.isdisjoint(assigned) and committed.isdisjoint(member.given_up)
 
 
 def _misremembered(said: Iterable[tuple[str, bytes]], taken: dict[str, _Assignment]) -> Iterable[str]:

@@ -235,3 +235,18 @@ def test_what_a_former_process_hears_lets_the_next_one_repeat_nothing() -> None:
     assignments.on_response("anna", COMMIT, None)
     assignments.on_change("anna", PartitionsLost((ORDERS_0,)))
     assert assignments.on_request("anna", COMMIT) is not None
+
+
+def test_a_commit_of_which_only_some_partitions_are_assigned_again_may_still_be_repeated() -> None:
+    assignments = Assignments()
+    assignments.on_request("anna", HEARTBEAT)
+    assignments.on_response("anna", HEARTBEAT, None)
+    partitions = [OffsetCommitRequestPartition(partition_index=each, committed_offset=5) for each in (0, 1)]
+    commit = OffsetCommitRequest(
+        group_id="payments", topics=[OffsetCommitRequestTopic(name="orders", partitions=partitions)]
+    )
+    assignments.on_request("anna", commit)
+    assignments.on_response("anna", commit, None)
+    assignments.on_change("anna", PartitionsLost((ORDERS_0, TopicPartition("orders", 1))))
+    assignments.on_change("anna", PartitionsAssigned((ORDERS_0,)))
+    assert assignments.on_request("anna", commit) is None
