@@ -26,7 +26,13 @@ from regroup.protocol.consumer.subscription import (
 from regroup.protocol.message import Message
 from regroup.protocol.messages import group as g
 from regroup.protocol.messages import offsets as o
-from regroup.protocol.messages.cluster import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from regroup.protocol.messages.cluster import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 Request = TypeVar("Request", bound=Message)
 Change = TypeVar("Change")
@@ -153,6 +159,16 @@ class MemberHarness:
         self.complete_join(leader=leader, protocol=protocol)
         self.complete_sync(*partitions)
         return self
+
+    def lead_without_metadata(self) -> None:
+        """Subscribe to clicks, and become the leader of a group whose other member reads orders, of which nothing is
+        known."""
+        self.receive(Subscribe(("clicks",)))
+        self.receive(Poll())
+        self.respond(MetadataRequest, MetadataResponse(brokers=[], topics=[]))
+        self.find_coordinator()
+        self.complete_join(others=["ben"])
+        assert self.open_request_names() == ["Metadata"]
 
     def complete_offset_fetch(self, offset: int = -1, code: int = 0, group_code: int = 0) -> o.OffsetFetchRequest:
         request = next(each.message for each in self.open_requests if isinstance(each.message, o.OffsetFetchRequest))

@@ -24,7 +24,6 @@ from regroup.members.consumer.inputs import (
 )
 from regroup.members.consumer.state import MemberState
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -212,12 +211,7 @@ def test_a_fatal_response_to_a_former_join_group_is_thrown_after_the_next_subscr
 
 
 def test_a_leader_that_waits_for_metadata_joins_again_when_it_has_left_and_subscribed(member: MemberHarness) -> None:
-    member.receive(Subscribe(("clicks",)))
-    member.receive(Poll())
-    member.respond(MetadataRequest, MetadataResponse(brokers=[], topics=[]))
-    member.find_coordinator()
-    member.complete_join(others=["ben"])
-    assert member.open_request_names() == ["Metadata"]
+    member.lead_without_metadata()
     subscribe_again(member)
     member.receive(MetadataUpdated(ClusterMetadata({"clicks": 1, "orders": 2})))
     assert "SyncGroup" not in member.open_request_names()

@@ -218,12 +218,7 @@ def test_an_assignment_for_an_older_subscription_is_not_applied(member: MemberHa
 
 
 def test_a_leader_requests_metadata_of_other_members_topics_before_it_assigns(member: MemberHarness) -> None:
-    member.receive(Subscribe(("clicks",)))
-    member.receive(Poll())
-    member.respond(MetadataRequest, MetadataResponse(brokers=[], topics=[]))
-    member.find_coordinator()
-    member.complete_join(others=["ben"])
-    assert member.open_request_names() == ["Metadata"]
+    member.lead_without_metadata()
     asked = member.take_request(MetadataRequest).message
     assert isinstance(asked, MetadataRequest)
     assert [topic.name for topic in asked.topics or []] == ["clicks", "orders"]
