@@ -2,8 +2,9 @@
 
 `s3a://` takes Hadoop's `fs.s3a.` settings: endpoint, endpoint.region, access.key, secret.key, session.token,
 connection.ssl.enabled, path.style.access, each also for one bucket (`fs.s3a.bucket.NAME.`). Without keys both look for
-them in the environment, the AWS profile and the instance's role. `hdfs://` and `viewfs://` take those of `hdfs.py`. The
-other schemes take what Arrow takes by default.
+them in the environment, the AWS profile and the instance's role. `hdfs://` and `viewfs://` take those of `hdfs.py`.
+`gs://` and `abfs://` take what Arrow takes by default. Every other scheme goes to Hadoop's connector for it, with all
+settings (`hadoop.py`).
 
 An address means the same to Hadoop and to Arrow, or it is refused. None is taken for a path on this machine's disk.
 """
@@ -20,6 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from regroup.pipeline.locations import hdfs
+from regroup.pipeline.locations.hadoop import hadoop_file_system
 from regroup.storage.errors import StoreError
 
 S3_SCHEMES: Final = ("s3a", "s3")
@@ -38,7 +40,8 @@ AUTHORITIES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("abfs", "abfss"), rf"{BUCKET}@{BUCKET}"),
 }
 """By scheme, the pattern of what is between `://` and the next slash: a bucket, a host, or a container and a host."""
-REMOTE_SCHEMES: Final = ("s3a", "s3", "hdfs", "viewfs", "gs", "abfs", "abfss")
+HADOOP_AUTHORITY: Final = rf"(({BUCKET}@)?{BUCKET}(:[0-9]+)?)?"
+"""The same for all other schemes: a host, a container and a host, or nothing, if the connector knows its host."""
 
 COPY_BYTES: Final = 4 * 1024 * 1024
 FILE_SYSTEM_ERRORS: Final = (OSError, pa.ArrowException, RuntimeError)
@@ -65,9 +68,9 @@ def scheme_of(address: str) -> str:
         return scheme
     authority, _, path = address[len(scheme) + 1 :].removeprefix("//").partition("/")
     if (
-        scheme not in REMOTE_SCHEMES
-        or not address[len(scheme) + 1 :].startswith("//")
-        or not re.fullmatch(AUTHORITIES[scheme], authority)
+        not address[len(scheme) + 1 :].startswith("//")
+        or not re.fullmatch(AUTHORITIES.get(scheme, HADOOP_AUTHORITY), authority)
+        or not (authority or path)
     ):
         raise UnknownScheme(refusal(address))
     if path.strip("/") and {"", ".", ".."} & set(path.rstrip("/").split("/")):
@@ -80,10 +83,10 @@ def scheme_of(address: str) -> str:
 
 def refusal(address: str) -> str:
     named = address if address.strip() else "An empty text"
-    known = ", ".join(f"{each}://" for each in ("file", *REMOTE_SCHEMES))
+    known = ", ".join(f"{each}://" for each in ("file", *AUTHORITIES))
     return (
-        f"{named} is no address that regroup can read or write: give a path, or one that begins with {known} and a "
-        "bucket or host. A file whose name has a colon is named as ./NAME."
+        f"{named} is no address that regroup can read or write: give a path, or one that begins with {known} or "
+        "another scheme of Hadoop's and a bucket or host. A file whose name has a colon is named as ./NAME."
     )
 
 
@@ -116,6 +119,8 @@ def remote_file_system(address: str, settings: Mapping[str, str]) -> tuple[Any, 
         return s3_file_system(authority, chosen), rest
     if scheme in HDFS_SCHEMES:
         return hdfs.hdfs_file_system(scheme, authority, chosen), f"/{path}"
+    if scheme not in AUTHORITIES:
+        return hadoop_file_system(f"{scheme}://{authority}", chosen), f"/{path}"
     system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
     return system, f"{root.rstrip('/')}/{path}".rstrip("/")
 
@@ -145,6 +150,19 @@ def s3_file_system(bucket: str, settings: tuple[tuple[str, str], ...]) -> Any:
         options["scheme"] = "http" if is_plain else "https"
         options["force_virtual_addressing"] = (setting("path.style.access") or "false").lower() != "true"
     return fs.S3FileSystem(**{name: value for name, value in options.items() if value})
+
+
+def appears_when_complete(scheme: str) -> bool:
+    """Whether a file of this scheme has its name only after all of it has arrived, as in an object store."""
+    return scheme in AUTHORITIES and scheme not in HDFS_SCHEMES
+
+
+def move_over(scheme: str, system: Any, source: str, target: str) -> None:
+    """Give a file another name; a file that has the name already is replaced. In HDFS that is one step."""
+    if scheme in HDFS_SCHEMES:
+        hdfs.move_over(system, source, target)
+    else:
+        system.move(source, target)
 
 
 def write_file(system: Any, path: str, source: IO[bytes]) -> None:

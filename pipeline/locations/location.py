@@ -5,7 +5,7 @@
 
 Tasks get locations too, so they write where Spark reads. A file appears under its name once it is complete. On a disk
 it is renamed. Elsewhere it is written to the task's own disk first and then copied: an object appears when all of it
-has arrived, and a file in HDFS is copied under another name and then renamed.
+has arrived, and a file in HDFS or another file system is copied under another name and then renamed.
 """
 
 import os
@@ -24,16 +24,20 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.locations.file_systems import (
+    AUTHORITIES,
     COPY_BYTES,
     FILE_SYSTEM_ERRORS,
     HDFS_SCHEMES,
     SETTING_PREFIXES,
+    appears_when_complete,
     local_path,
+    move_over,
     remote_file_system,
     scheme_of,
     write_file,
 )
-from regroup.pipeline.locations.hdfs import hdfs_package, move_over
+from regroup.pipeline.locations.hadoop import CLASS_PATH_SETTING, changed_settings
+from regroup.pipeline.locations.hdfs import hdfs_package
 from regroup.storage.errors import StoreFailed
 
 
@@ -144,12 +148,14 @@ class Location:
         """Copy a file of this machine's disk to this location. It appears, or replaces another one, in one step."""
         with complete.open("rb") as source, self._failures():
             system, path = self._system()
-            is_hdfs = scheme_of(self.address) in HDFS_SCHEMES
+            scheme = scheme_of(self.address)
+            if appears_when_complete(scheme):
+                write_file(system, path, source)
+                return
             parent, _, name = path.rpartition("/")
-            arriving = f"{parent}/{unfinished_name(name)}" if is_hdfs else path
+            arriving = f"{parent}/{unfinished_name(name)}"
             write_file(system, arriving, source)
-            if is_hdfs:
-                move_over(system, arriving, path)
+            move_over(scheme, system, arriving, path)
 
     def replace(self, content: bytes) -> None:
         """Write a small file in one step: a concurrent reader sees the old content or the new."""
@@ -180,7 +186,7 @@ class Location:
                 with target.written() as unfinished:
                     shutil.copyfile(self.path, unfinished)
             return
-        if scheme_of(self.address) in HDFS_SCHEMES:  # HDFS copies nothing by itself
+        if not appears_when_complete(scheme_of(self.address)):  # HDFS copies nothing by itself
             with self.copied() as copy:
                 target._upload(copy)
             return
@@ -270,7 +276,8 @@ def location_of(address: LocationLike, spark: SparkSession | None = None) -> Loc
 def hadoop_settings(address: str, spark: SparkSession) -> tuple[tuple[str, str], ...]:
     """Those of Hadoop's settings that Arrow needs for an address, from the session's options and from core-site.xml.
 
-    Raises StoreFailed if the session has no connector for the address.
+    An address that Hadoop's own connector reads needs all of them, and the class path of the executors. Raises
+    StoreFailed if the session has no connector for the address.
     """
     context: Any = spark.sparkContext
     settings, scheme = context._jsc.hadoopConfiguration(), scheme_of(address)
@@ -281,6 +288,9 @@ def hadoop_settings(address: str, spark: SparkSession) -> tuple[tuple[str, str],
         raise StoreFailed(
             f"Spark cannot use {address}: {reason}. Give it the jars for the scheme, as docs/pipeline.md says."
         ) from error
+    if scheme not in AUTHORITIES:
+        class_path = context.getConf().get(CLASS_PATH_SETTING, "")
+        return tuple(sorted({**changed_settings(settings), CLASS_PATH_SETTING: class_path}.items()))
     chosen: dict[str, str] = {}
     for prefix in SETTING_PREFIXES.get(scheme, ()):
         entries = settings.getPropsWithPrefix(prefix)

@@ -105,8 +105,11 @@ def minicluster_jar() -> Path:
 
 
 @contextmanager
-def mini_hdfs(folder: Path, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """The address of HDFS with one data node, which keeps its files in the folder: `hdfs://localhost:40001`."""
+def mini_hdfs(folder: Path, environment: Mapping[str, str] = os.environ) -> Iterator[list[str]]:
+    """The addresses of HDFS with one data node, which keeps its files in the folder.
+
+    They are those of its own protocol and of HTTP: `hdfs://localhost:40001`, `webhdfs://localhost:40002`.
+    """
     folder.mkdir()
     command = ["java", "-cp", f"{minicluster_jar()}:{SPARK_JARS}/*", str(HERE / "MiniHdfs.java"), str(folder)]
     address, log = folder / "address", folder / "log"
@@ -115,7 +118,7 @@ def mini_hdfs(folder: Path, environment: Mapping[str, str] = os.environ) -> Iter
     try:
         eventually(lambda: address.read_text().endswith("\n") or process.poll() is not None, "HDFS", START_TIMEOUT_S)
         assert process.poll() is None, log.read_text()
-        yield address.read_text().strip()
+        yield address.read_text().split()
     finally:
         process.kill()
         process.communicate()

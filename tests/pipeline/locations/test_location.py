@@ -37,6 +37,9 @@ from tests.pipeline.histories import crash_history, write_store
         ("hdfs://name:8020/out", "hdfs"),
         ("viewfs://mounts/out", "viewfs"),
         ("abfss://container@account.dfs.core.windows.net/out", "abfss"),
+        ("webhdfs://name:9870/out", "webhdfs"),
+        ("WASB://container@account.blob.core.windows.net/out", "wasb"),
+        ("dbfs:///out", "dbfs"),
     ],
 )
 def test_an_address_has_the_scheme_that_hadoop_sees_in_it(address: str, scheme: str) -> None:
@@ -65,12 +68,14 @@ REFUSED = (
     "hdfs:out",
     "hdfs://name:port/out",
     "abfss://account.dfs.core.windows.net/out",
-    "ftp://host/out",
-    "http://host/out",
-    "https://host/out",
+    "webhdfs://",
+    "webhdfs:/out",
+    "webhdfs://host//out",
+    "webhdfs://host/../out",
+    "ftp://user:secret@host/out",
+    "https://host?/out",
     "dbfs:/out",
     "dbfs:out",
-    "s4a://bucket/out",
     "ſ3a://bucket/out",
     "file://host/out",
     "file:out",
@@ -122,15 +127,16 @@ def test_a_session_without_the_connector_refuses_an_address_by_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_store(tmp_path / "a.db", crash_history("range", 1)[:10])
-    for words, address in (
-        (["a.db", "s3a://bucket/out"], "s3a://bucket/out"),
-        (["s3a://bucket/*", "out"], "s3a://bucket/*"),
+    for words, address, reason in (
+        (["a.db", "s3a://bucket/out"], "s3a://bucket/out", "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"),
+        (["s3a://bucket/*", "out"], "s3a://bucket/*", "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"),
+        (["a.db", "s4a://bucket/out"], "s4a://bucket/out", 'No FileSystem for scheme "s4a"'),
+        (["jdbc://host/*", "out"], "jdbc://host/*", 'No FileSystem for scheme "jdbc"'),
     ):
         assert main(["pipeline", "ingest", *words]) == 2
         assert capsys.readouterr().err == (
-            f"regroup pipeline: Spark cannot use {address}: Class "
-            "org.apache.hadoop.fs.s3a.S3AFileSystem not found. Give it the jars for the scheme, as docs/pipeline.md "
-            "says.\n"
+            f"regroup pipeline: Spark cannot use {address}: {reason}. Give it the jars for the scheme, as "
+            "docs/pipeline.md says.\n"
         )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
 
