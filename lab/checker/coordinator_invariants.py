@@ -322,7 +322,8 @@ def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExc
     """A session expires only if the member was not seen within its session timeout and none of its requests is held.
 
     It counts from the last accepted heartbeat or commit of the member, the last generation, the answer to a held
-    SyncGroup, the last load, or the restart of a static member in Stable, and from nothing else.
+    SyncGroup, the last load, the restart of a static member in Stable, or a refused upgrade that has refused a held
+    request before, and from nothing else.
     """
     command = exchange.command
     assert isinstance(command, c.DeadlinePassed)

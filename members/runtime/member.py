@@ -164,7 +164,8 @@ class SimulatedMember:
         if self._ended is not None and self._condition in ("", "paused"):
             self._resume()
             self._driver.feed(Close(timeout_ms=min(self._settings.request_timeout_ms, MAX_CLOSE_TIMEOUT_MS)))
-            await self._ended
+            # A fault may end the process that has been told to close, and then it does not report its end.
+            await asyncio.wait([self._ended], timeout=MAX_CLOSE_TIMEOUT_MS / 1000)
         self._stop()
 
     def _end(self, condition: str) -> None:

@@ -54,6 +54,9 @@ def heartbeat_to_classic_group(decision: DecisionBuilder, command: ConsumerGroup
     still_classic = DecisionBuilder(decision.settings, group, decision.at_ms, decision.evolve, decision.choose_leader)
     refuse_held_requests(decision)
     refuse_held_requests(still_classic)
+    for member in group.members.values():
+        if member.awaiting and not member.is_new:  # a new one still has five minutes from its first JoinGroup
+            still_classic.touch_session(member.member_id)
     if still_classic.released:
         still_classic.apply(UpgradeRefused, reason=f"{command.member_id} could not join")
     try:
@@ -91,8 +94,6 @@ def refuse_held_requests(decision: DecisionBuilder) -> None:
             decision.release(member.awaiting, member.member_id, responses.join_error(again, member.member_id))
         elif member.awaiting is AwaitedResponse.SYNC:
             decision.release(member.awaiting, member.member_id, responses.sync_error(again))
-        if member.awaiting:
-            decision.touch_session(member.member_id)
 
 
 def upgrade(decision: DecisionBuilder, topics: TopicsImage) -> None:

@@ -3,13 +3,15 @@
 Kafka starts a session again with an accepted heartbeat, with an accepted commit that names the member, when a join
 phase ends (for every member, absent ones too), when a held SyncGroup is answered, when a static member is replaced in
 Stable, and when a coordinator loads the group. Nothing else does, no transactional commit and no request that is
-refused. A member that has not completed a join phase has five minutes from its first JoinGroup.
+refused. In regroup a refused upgrade does so, too, for the members whose held requests it has refused. A member that
+has not completed a join phase has five minutes from its first JoinGroup.
 """
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
 from regroup.coordinator.layered_mapping import added_keys
 from regroup.lab.checker.exchanges import ObservedExchange
@@ -98,6 +100,10 @@ def restarted_by(command: c.Command, before: Group, after: Group) -> Iterator[Me
         case c.LoadGroup():
             yield from after.members
             return
+        case ConsumerGroupHeartbeat():
+            for member_id, member in before.members.items():
+                if member.awaiting and not member.is_new and not after.members[member_id].awaiting:
+                    yield member_id
     if before.state is after.state and before.generation_id == after.generation_id:
         return
     if after.generation_id > before.generation_id:

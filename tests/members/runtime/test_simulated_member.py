@@ -245,6 +245,18 @@ async def test_a_zombie_that_is_to_pause_stays_a_zombie_and_closes() -> None:
             await ben.close()
 
 
+async def test_a_member_whose_process_restarts_while_it_closes_is_closed_all_the_same() -> None:
+    async with group_of_members() as group:
+        group.commit_delay_s = 2.0  # close() commits first
+        ben = group.add("ben", "restart:3s@21s", workload=Workload())
+        await asyncio.sleep(20.5)
+        async with asyncio.timeout(10):
+            await ben.close()
+        requests = group.request_count
+        await asyncio.sleep(20)
+        assert group.request_count == requests
+
+
 async def test_a_lasting_fault_that_has_ended_delays_no_further_rebalance() -> None:
     async with group_of_members() as group:
         anna = group.add("anna", "slow-join:60s@20s")

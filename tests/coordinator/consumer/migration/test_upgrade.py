@@ -189,6 +189,25 @@ def test_a_refused_upgrade_answers_held_requests_all_the_same(why: str) -> None:
     assert harness.state is GroupState.COMPLETING_REBALANCE
 
 
+def test_after_a_refused_upgrade_a_new_member_has_the_rest_of_its_five_minutes() -> None:
+    harness = MigrationHarness(group_consumer_max_size=3)
+    c, d = harness.classic("c", "d", shares=(LOWER, UPPER), session_timeout_ms=10_000, rebalance_timeout_ms=600_000)
+    harness.rejoin(c, LOWER)
+    new = harness.client("new", protocol_names=("range",), session_timeout_ms=10_000)
+    new.metadata = subscription()
+    new.join()
+    harness.advance(5_000, heartbeating=[d])
+    assert harness.join("n1").code is E.GROUP_MAX_SIZE_REACHED
+    harness.advance(9_000, heartbeating=[d])
+    assert c.member_id in harness.group.members
+    harness.advance(2_000, heartbeating=[d])
+    assert c.member_id not in harness.group.members, "its session began when its JoinGroup was refused"
+    harness.advance(280_000, heartbeating=[d])
+    assert new.member_id in harness.group.members
+    harness.advance(10_000, heartbeating=[d])
+    assert new.member_id not in harness.group.members
+
+
 def test_an_invalid_heartbeat_answers_no_held_request() -> None:
     harness = MigrationHarness()
     c, _ = harness.classic("c", "d", shares=(LOWER, UPPER))

@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberProfile, PendingJoinMember
+from regroup.coordinator.topics import NO_TOPICS
 from regroup.lab.checker.classic.sessions import (
     NEW_MEMBER_TIMEOUT_MS,
     ClassicSessions,
@@ -99,6 +101,14 @@ def test_a_static_member_that_restarts_in_stable_has_a_new_session() -> None:
     assert restarted(join(), static, again) == ["anna-again"]
     waits = replace(again, members=again.members | {"anna-again": member("anna-again", awaiting=AwaitedResponse.JOIN)})
     assert restarted(join(), static, waits) == []
+
+
+def test_a_refused_upgrade_starts_the_sessions_of_those_it_has_refused_and_that_are_not_new() -> None:
+    waits, new = {"awaiting": AwaitedResponse.JOIN}, member("carla", is_new=True)
+    before, after = group(ANNA, member("ben", **waits), replace(new, **waits)), group(ANNA, BEN, new)
+    joins = ConsumerGroupHeartbeat(group_id="lab", at_ms=0, member_id="dora", member_epoch=0, topics=NO_TOPICS)
+    assert restarted(joins, before, after) == ["ben"]
+    assert restarted(joins, before) == [], "it was refused before it could refuse others"
 
 
 # -- what is overdue
