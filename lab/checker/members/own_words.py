@@ -53,6 +53,13 @@ OWN_WORDS_SENTENCES: Final = (
     FAILS_FOR_AN_ERROR,
     NEVER_SYNCS,
 )
+UNHANDLED_RESPONSES: Final = (
+    MemberFaultKind.PAUSE,
+    MemberFaultKind.ZOMBIE,
+    MemberFaultKind.RESTART,
+    MemberFaultKind.RESTART_AS_STRANGER,
+)
+"""The faults during which a member handles no response."""
 _FROM_A_RESPONSE: Final = (ConsumerErrorKind.GROUP, ConsumerErrorKind.FENCED)
 _APIS: Final[dict[type[Message], str]] = {
     JoinGroupRequest: "JOIN_GROUP",
@@ -80,7 +87,7 @@ class OwnWords:
         self._unnoted: dict[str, str] = {}
         """The errors of heartbeats, and of a zombie's commits, that members have not reported yet."""
         self._late: set[str] = set()
-        """Members that pause, and handle no response before they go on, and zombies, which never do."""
+        """Members that pause or restart, and handle no response meanwhile, and zombies, which never do."""
         self._never_sync: set[str] = set()
         """Members whose fault it is to send no SyncGroup."""
         self._classic: set[str] = set()
@@ -119,7 +126,7 @@ class OwnWords:
                 self._unnoted.pop(name, None)
             case FaultBegan(fault) if fault.kind is MemberFaultKind.NEVER_SYNC:
                 self._never_sync.add(name)
-            case FaultBegan(fault) if fault.kind in (MemberFaultKind.PAUSE, MemberFaultKind.ZOMBIE):
+            case FaultBegan(fault) if fault.kind in UNHANDLED_RESPONSES:
                 self._late.add(name)
             case FaultEnded(condition):
                 self._late.discard(name)

@@ -160,8 +160,8 @@ def test_a_refused_heartbeat_that_is_not_reported_is_found() -> None:
     assert sentence_of(words, join("")) is None
 
 
-@pytest.mark.parametrize("fault", ["pause:90s", "zombie"])
-def test_a_refusal_that_comes_in_a_pause_or_to_a_zombie_is_reported_later(fault: str) -> None:
+@pytest.mark.parametrize("fault", ["pause:90s", "zombie", "restart:5s", "restart-as-stranger:5s"])
+def test_a_refusal_that_no_running_process_gets_is_not_reported(fault: str) -> None:
     words = OwnWords()
     heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna-1")
     refused = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
