@@ -82,8 +82,8 @@ def interruptible_session(master: str | None, settings: Mapping[str, str]) -> It
             if interrupts.is_interrupted:
                 raise KeyboardInterrupt
             yield spark
-    except (PySparkException, Py4JError) as error:
-        # A terminal interrupts all processes of the command, and a task's error may arrive first.
+    except Exception as error:
+        # A terminal interrupts all processes of the command, and the error of a task or of a call to Java may be first.
         if interrupts.is_interrupted:
             raise KeyboardInterrupt from error
         raise

@@ -5,6 +5,7 @@ which has Spark's jars and ends with it; the later tasks of that process use it 
 """
 
 import io
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,10 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyarrow import fs
 from pyspark import SparkContext, SparkFiles, TaskContext
+from pyspark.errors import PySparkException
 from pyspark.find_spark_home import _find_spark_home
 
 CLASS_PATH_SETTING: Final = "spark.executor.extraClassPath"
@@ -58,7 +60,8 @@ class HadoopHandler(fs.FileSystemHandler):  # type: ignore[misc]
             self._configuration = self._hadoop.conf.Configuration()
             for name, value in settings:
                 self._configuration.set(name, value)
-            self._system = self._path("/").getFileSystem(self._configuration)
+            # Hadoop's own cache would give one with older settings.
+            self._system = self._hadoop.fs.FileSystem.newInstance(self._path("/").toUri(), self._configuration)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -127,23 +130,32 @@ class HadoopHandler(fs.FileSystemHandler):  # type: ignore[misc]
     def move(self, src: str, dest: str) -> None:
         """Give a file another name, and replace a file that has it, in one step if the connector can do that.
 
-        A connector without a class for Hadoop's FileContext cannot: then the older file is removed first.
+        Connectors of file systems, such as that of `webhdfs`, have a public method for it. Others have it only behind
+        Hadoop's FileContext, which may remove the older file first, or have none.
         """
-        source, target = self._path(src), self._path(dest)
         with hadoop_errors():
-            try:
-                context = self._hadoop.fs.FileContext.getFileContext(source.toUri(), self._configuration)
-            except Py4JJavaError as error:
-                if java_class(error) != "UnsupportedFileSystemException":
-                    raise
-                self._system.delete(target, False)
-                if not self._system.rename(source, target):
-                    raise OSError(f"{src} cannot be renamed to {dest}") from None
-                return
+            source, target = self._path(src), self._path(dest)
             rename = getattr(self._hadoop.fs, "Options$Rename")
             options = self._gateway.new_array(rename, 1)
             options[0] = rename.OVERWRITE
-            context.rename(source, target, options)
+            try:
+                self._system.rename(source, target, options)
+            except (Py4JJavaError, Py4JNetworkError):
+                raise
+            except Py4JError:  # the method is not public
+                self._move_by_context(source, target, options)
+
+    def _move_by_context(self, source: Any, target: Any, options: Any) -> None:
+        try:
+            context = self._hadoop.fs.FileContext.getFileContext(source.toUri(), self._configuration)
+        except Py4JJavaError as error:
+            if java_class(error) != "UnsupportedFileSystemException":
+                raise
+            self._system.delete(target, False)
+            if not self._system.rename(source, target):
+                raise OSError(f"{source} cannot be renamed to {target}") from None
+            return
+        context.rename(source, target, options)
 
     def copy_file(self, src: str, dest: str) -> None:
         with hadoop_errors():
@@ -248,7 +260,11 @@ def hadoop_errors() -> Iterator[None]:
         if java_class(error) in ("FileNotFoundException", "NoSuchFileException"):
             raise FileNotFoundError(message) from error
         raise OSError(message) from error
+    except PySparkException as error:  # what PySpark makes of some of Java's exceptions, in the driver
+        raise OSError(str(error) or type(error).__name__) from error
     except Py4JError as error:
+        hadoop_file_system.cache_clear()
+        task_gateway.cache_clear()
         raise OSError(f"the Java process of Hadoop's connector does not answer: {error}") from error
 
 
@@ -266,6 +282,7 @@ def gateway(class_path: str = "") -> JavaGateway:
 @lru_cache(maxsize=4)
 def task_gateway(class_path: str) -> JavaGateway:
     """A new Java process, which ends with this Python process. Raises OSError if Java does not start."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints a trace for a Java process that has been killed
     spark_jars = Path(_find_spark_home()) / "jars"
     # An executor has the jars of `--jars` and `--packages` in this folder.
     given = f"{SparkFiles.getRootDirectory()}/*" if TaskContext.get() else ""

@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -155,7 +155,12 @@ class Location:
             parent, _, name = path.rpartition("/")
             arriving = f"{parent}/{unfinished_name(name)}"
             write_file(system, arriving, source)
-            move_over(scheme, system, arriving, path)
+            try:
+                move_over(scheme, system, arriving, path)
+            except BaseException:
+                with suppress(*FILE_SYSTEM_ERRORS):
+                    system.delete_file(arriving)
+                raise
 
     def replace(self, content: bytes) -> None:
         """Write a small file in one step: a concurrent reader sees the old content or the new."""

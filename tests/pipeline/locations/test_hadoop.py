@@ -119,6 +119,23 @@ def test_an_error_of_java_is_one_of_python_with_its_message(
         HadoopHandler("s4a://bucket", (), java)
 
 
+def test_what_pyspark_makes_of_an_error_of_java_is_one_of_python_too(spark: SparkSession) -> None:
+    with pytest.raises(OSError, match="port out of range"):
+        hadoop_file_system("webhdfs://localhost:99999", ())
+
+
+def test_after_the_end_of_the_java_process_another_one_is_started() -> None:
+    first = hadoop.task_gateway("other")
+    handler = HadoopHandler("file://", (), first)
+    first.shutdown()
+    with pytest.raises(OSError, match="the Java process of Hadoop's connector does not answer"):
+        handler.get_file_info(["/"])
+    second = hadoop.task_gateway("other")
+    assert HadoopHandler("file://", (), second).get_file_info(["/"])[0].type == fs.FileType.Directory
+    second.shutdown()
+    hadoop.task_gateway.cache_clear()
+
+
 def test_without_a_java_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with warnings.catch_warnings():

@@ -6,7 +6,9 @@ rest of Hadoop comes with Spark.
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -117,6 +119,24 @@ class TestHdfs:
         assert place.read_bytes() == b"second"
         assert names(root / "replaced") == ["current.json"]
 
+    def test_a_reader_finds_the_old_content_or_the_new_at_any_time(self, root: Location) -> None:
+        place, found = root / "raced" / "current.json", list[bytes]()
+        place.replace(b"0")
+        is_over = Event()
+
+        def read() -> None:
+            while not is_over.is_set():
+                found.append(place.read_bytes())
+
+        with ThreadPoolExecutor() as pool:
+            reader = pool.submit(read)
+            for number in range(1, 40):
+                place.replace(str(number).encode())
+            is_over.set()
+            reader.result()
+        assert found == sorted(found, key=int)
+        assert len(set(found)) > 5
+
     def test_a_file_that_is_still_arriving_is_not_seen(self, root: Location, monkeypatch: pytest.MonkeyPatch) -> None:
         place = root / "arriving" / "current.json"
         place.replace(b"first")
@@ -139,3 +159,4 @@ class TestHdfs:
             (root / "file" / "below").replace(b"x")
         assert str(failure.value).startswith(f"{root}/file/below cannot be used: ")
         assert "\\tat" not in str(failure.value)
+        assert not [each for each in names(root) if each.startswith(".file")]
