@@ -120,9 +120,14 @@ class Location:
             yield file
 
     def read_bytes(self) -> bytes:
-        """The whole content of this file. Raises FileNotFoundError."""
-        with self.opened() as file:
-            return bytes(file.read())
+        """The whole content of this file. Raises FileNotFoundError.
+
+        The file is read to its end, whatever its size was before: another file may replace it meanwhile.
+        """
+        with self._failures():
+            system, path = self._system()
+            with system.open_input_stream(path) as file:
+                return bytes(file.read())
 
     @contextmanager
     def written(self) -> Iterator[Path]:

@@ -130,9 +130,11 @@ class TestHdfs:
 
         with ThreadPoolExecutor() as pool:
             reader = pool.submit(read)
-            for number in range(1, 40):
-                place.replace(str(number).encode())
-            is_over.set()
+            try:
+                for number in range(1, 40):
+                    place.replace(str(number).encode())
+            finally:
+                is_over.set()
             reader.result()
         assert found == sorted(found, key=int)
         assert len(set(found)) > 5
