@@ -183,12 +183,25 @@ class HadoopHandler(fs.FileSystemHandler):  # type: ignore[misc]
         return self._hadoop.fs.Path(f"{self._root}{path}")
 
 
-class HadoopReader(io.RawIOBase):
-    """A Python file on one of Hadoop's input streams, a Java object, for reading."""
+class HadoopStream(io.RawIOBase):
+    """A Python file on one of Hadoop's streams, a Java object, which is closed with it."""
 
-    def __init__(self, stream: Any, size_bytes: int) -> None:
+    def __init__(self, stream: Any) -> None:
         super().__init__()
         self._stream = stream
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with hadoop_errors():
+                self._stream.close()
+
+
+class HadoopReader(HadoopStream):
+    """A Python file on one of Hadoop's input streams, for reading."""
+
+    def __init__(self, stream: Any, size_bytes: int) -> None:
+        super().__init__(stream)
         self._size_bytes = size_bytes
 
     def readable(self) -> bool:
@@ -214,19 +227,9 @@ class HadoopReader(io.RawIOBase):
         buffer[: len(content)] = content
         return len(content)
 
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            with hadoop_errors():
-                self._stream.close()
 
-
-class HadoopWriter(io.RawIOBase):
-    """A Python file on one of Hadoop's output streams, a Java object, for writing."""
-
-    def __init__(self, stream: Any) -> None:
-        super().__init__()
-        self._stream = stream
+class HadoopWriter(HadoopStream):
+    """A Python file on one of Hadoop's output streams, for writing."""
 
     def writable(self) -> bool:
         return True
@@ -236,12 +239,6 @@ class HadoopWriter(io.RawIOBase):
             for start in range(0, len(content), BUFFER_BYTES):
                 self._stream.write(bytes(content[start : start + BUFFER_BYTES]))
         return len(content)
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            with hadoop_errors():
-                self._stream.close()
 
 
 def file_info(path: str, status: Any) -> fs.FileInfo:
