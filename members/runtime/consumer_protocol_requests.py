@@ -6,6 +6,7 @@ requests.send(message, then, on_failure)     to the coordinator
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
@@ -48,7 +49,7 @@ class ConsumerProtocolRequests:
         self._is_searching = False
         self.is_search_due = False
         """Whether the coordinator is looked for after a pause, since it could not answer: no heartbeat until then."""
-        self._request_id = 0
+        self._request_ids = count()
         self.is_over = False
 
     def refresh_metadata(self, topics: Iterable[str] | None, then: Callable[[Mapping[bytes, str]], None]) -> None:
@@ -122,9 +123,8 @@ class ConsumerProtocolRequests:
     def _send(
         self, message: Message, target: RequestTarget, then: Callable[[Message], None], on_failure: Callable[[], None]
     ) -> None:
-        self._request_id += 1
         address = self._coordinator if target is RequestTarget.COORDINATOR else None
-        request = OutgoingRequest(self._request_id, target, address, message, self._settings.request_timeout_ms)
+        request = OutgoingRequest(next(self._request_ids), target, address, message, self._settings.request_timeout_ms)
 
         def received(found: ResponseReceived | RequestFailed) -> None:
             if self.is_over:

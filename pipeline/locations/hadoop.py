@@ -23,6 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.find_spark_home import _find_spark_home
 
 CLASS_PATH_SETTING: Final = "spark.executor.extraClassPath"
+CLASS_PATH_REMEDY: Final = f"--conf spark.driver.extraClassPath=JARS and --conf {CLASS_PATH_SETTING}=JARS"
+MISSING_CLASS_ERRORS: Final = ("ClassNotFoundException", "NoClassDefFoundError")
 JAVA_MEMORY: Final = "-Xmx256m"
 BUFFER_BYTES: Final = 1024 * 1024
 
@@ -256,6 +258,8 @@ def hadoop_errors() -> Iterator[None]:
         message = str(error.java_exception.getMessage() or java_class(error)).partition("\n")[0]
         if java_class(error) in ("FileNotFoundException", "NoSuchFileException"):
             raise FileNotFoundError(message) from error
+        if any(each in f"{java_class(error)}: {message}" for each in MISSING_CLASS_ERRORS):
+            message += f": no jar has this class; add the connector's jars with {CLASS_PATH_REMEDY}"
         raise OSError(message) from error
     except PySparkException as error:  # what PySpark makes of some of Java's exceptions, in the driver
         raise OSError(str(error) or type(error).__name__) from error

@@ -1,7 +1,10 @@
 """An error of Spark becomes one line that says what to do. No test needs Spark."""
 
 import errno
+import signal
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -125,3 +128,29 @@ def test_an_error_of_the_output_is_left_to_the_command_line(monkeypatch: pytest.
     monkeypatch.setattr(session, "interruptible_session", fails)
     with pytest.raises(type(error)):
         session.run_on_spark(Namespace(folder="out", master=None, conf=[]), lambda *_: 0, when_stopped="")
+
+
+@contextmanager
+def started_session(*_: object, **__: object) -> Iterator[None]:
+    """What stands for the session of Spark."""
+    yield
+
+
+def test_after_ctrl_c_an_error_of_java_or_of_a_task_is_the_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> int:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise OSError("the Java process of Hadoop's connector does not answer")
+
+    monkeypatch.setattr(session, "spark_session", started_session)
+    args = Namespace(command="pipeline", folder="out", master=None, conf=[])
+    assert session.run_on_spark(args, interrupted, when_stopped="stopped") == 130
+    assert capsys.readouterr().err == "regroup pipeline: stopped\n"
+
+
+def test_without_ctrl_c_an_error_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "spark_session", started_session)
+    with pytest.raises(OSError, match="no such folder"), session.interruptible_session(None, {}):
+        raise OSError("no such folder")

@@ -119,6 +119,18 @@ def test_an_error_of_java_is_one_of_python_with_its_message(
         HadoopHandler("s4a://bucket", (), java)
 
 
+def test_for_a_missing_class_the_error_says_where_its_jar_is_given(java: JavaGateway) -> None:
+    with pytest.raises(
+        OSError, match=r"Class org\.none\.Foo not found: no jar has this class; add .* --conf spark\.driver"
+    ):
+        HadoopHandler("foo://host", (("fs.foo.impl", "org.none.Foo"),), java)
+
+
+def test_a_connector_has_the_settings_that_it_is_made_with(java: JavaGateway) -> None:
+    older, newer = (HadoopHandler("file://", (("fs.file.some.key", value),), java) for value in ("older", "newer"))
+    assert [each._system.getConf().get("fs.file.some.key") for each in (older, newer)] == ["older", "newer"]
+
+
 def test_what_pyspark_makes_of_an_error_of_java_is_one_of_python_too(spark: SparkSession) -> None:
     with pytest.raises(OSError, match="port out of range"):
         hadoop_file_system("webhdfs://localhost:99999", ())
