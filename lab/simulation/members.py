@@ -189,8 +189,13 @@ class SimulatedMembers:
             on_record(partition, offset)
 
     def _new_transform(self, name: str, planned: MemberPlan) -> None:
-        """Make the producer of a member that transforms records; the one of its former process has stopped."""
+        """Make the producer of a member that transforms records, and stop that of its former process.
+
+        A member that has failed, since another one has its instance id, keeps its producer until then.
+        """
         if planned.transforms_to and self.has_workload:
+            if former := self._transforms.get(name):
+                former.stop()
             self._transforms[name] = TransformingProducer(
                 name,
                 planned,

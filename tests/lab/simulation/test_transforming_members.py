@@ -72,6 +72,12 @@ def test_a_member_that_was_removed_sends_offsets_with_its_last_generation(monkey
     assert min(sent) > 0, "a coordinator accepts offsets without a generation from every client"
 
 
+def test_a_producer_of_a_fenced_member_sends_nothing_in_the_generation_of_the_next_process() -> None:
+    text = RUN.format(step="anna joins", rate="1", anna=", instance id: one", level="read_committed")
+    played = play(read_plan(text.replace("ben: {", "ben: {instance id: one, ")))
+    assert [str(each) for each in played.verdict.violations] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
