@@ -26,6 +26,8 @@ FORMAT_VERSION: Final = 2
 
 EVENT_FOLDERS: Final = ("bronze", "snapshots", "exchanges", "events")
 """Folders whose events and exchanges become tables."""
+STORE_FOLDERS: Final = ("bronze", "snapshots", "exchanges", "ingested")
+CAMPAIGN_FILES: Final = ("campaign.json", "events", "runs")
 EMPTY_FOLDER_FILES: Final = {"format", "writer.lock"}
 """The names of everything in a folder before the first data are written."""
 DATA_FOLDERS: Final = (*EVENT_FOLDERS, "ingested", "runs", "tables")
@@ -37,6 +39,10 @@ PATTERN_CHARACTERS: Final = frozenset("*?[]{}\\")
 
 class NotAFolder(StoreError):
     """Raised for a folder whose address Spark would take for a pattern of several."""
+
+
+class HoldsOtherEvents(StoreError):
+    """Raised for stores that would be ingested into the folder of a campaign, and for a campaign in one of stores."""
 
 
 class UnsupportedFolderVersion(StoreError):
@@ -79,6 +85,26 @@ def check_format(folder: LocationLike) -> None:
             f"{folder} has format {version}, and this release of regroup reads and writes format {FORMAT_VERSION}: "
             "name another folder, and ingest the stores or simulate the campaign again."
         )
+
+
+def check_for_stores(folder: LocationLike) -> None:
+    """Raise HoldsOtherEvents if the folder holds a campaign, so that no store can be ingested into it.
+
+    Raises what `check_format` raises.
+    """
+    check_format(folder)
+    if any((location_of(folder) / each).exists() for each in CAMPAIGN_FILES):
+        raise HoldsOtherEvents(f"{folder} holds a campaign: name another folder for the stores.")
+
+
+def check_for_campaign(folder: LocationLike) -> None:
+    """Raise HoldsOtherEvents if stores were ingested into the folder, so that no campaign can be written to it.
+
+    Raises what `check_format` raises.
+    """
+    check_format(folder)
+    if any((location_of(folder) / each).exists() for each in STORE_FOLDERS):
+        raise HoldsOtherEvents(f"{folder} holds ingested stores: name another folder for the campaign.")
 
 
 def prepare_folder(folder: LocationLike) -> None:

@@ -26,7 +26,7 @@ from regroup.pipeline.gold.versions import (
 )
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import LocationLike, location_of
-from regroup.pipeline.output_folder import check_format
+from regroup.pipeline.output_folder import check_for_stores, check_format
 from regroup.pipeline.report.page import write_report
 from regroup.pipeline.source.stores import split_patterns
 
@@ -34,7 +34,7 @@ from regroup.pipeline.source.stores import split_patterns
 def ingest(args: Namespace) -> int:
     for store in split_patterns(args.stores):
         scheme_of(store)  # refuses what is no address, before Spark starts
-    return run_on_folder(args, check_format, _ingest, when_stopped=STOPPED_RESUMABLE)
+    return run_on_folder(args, check_for_stores, _ingest, when_stopped=STOPPED_RESUMABLE)
 
 
 def tables(args: Namespace) -> int:

@@ -31,7 +31,7 @@ from regroup.pipeline.bronze.store_progress import (
 )
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
-from regroup.pipeline.output_folder import check_format, exclusive_writer, removed_if_it_stays_empty
+from regroup.pipeline.output_folder import check_for_stores, check_format, exclusive_writer, removed_if_it_stays_empty
 from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA
 from regroup.pipeline.source.stores import (
     OnError,
@@ -64,10 +64,12 @@ def ingest(
 ) -> IngestResult:
     """Copy the events that bronze does not have yet from the stores that match `patterns`.
 
-    Raises a StoreError for a bad store, unless `on_error` is `skip`. Each block of a store on a disk is one task. A
-    store in an object store is one task, which first copies the whole store to its own disk.
+    Raises a StoreError for a bad store, unless `on_error` is `skip`, and HoldsOtherEvents if the folder holds a
+    campaign. Each block of a store on a disk is one task. A store in an object store is one task, which first copies
+    the whole store to its own disk.
     """
     target = location_of(folder, spark)
+    check_for_stores(target)
     with removed_if_it_stays_empty(target), exclusive_writer(target, "bronze", "snapshots", "exchanges"):
         remote = find_remote_stores(spark, patterns)
         on_disks = ",".join(each for each in split_patterns(patterns) if scheme_of(each) == "file")

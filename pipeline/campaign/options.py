@@ -60,7 +60,7 @@ class ScenarioOptions:
     pause_ms: int = 8_000
     """Mean length of a pause in `slow-network`, and its length in `slow-member` and `paused-node`."""
     records_per_s: float = 0.0
-    """Records written to the topic and processed by the members; they make a run several times as long."""
+    """Records written to the topic and processed by the members; they make a run ten to twenty times as long."""
     process_ms: float = 0.0
     """Time that a member takes to process a record. It calls `poll()` again when it has processed all that it got."""
     max_poll_records: int = 500

@@ -29,7 +29,13 @@ from regroup.lab.simulation.run import RunOutcome
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun, InvalidCampaign
 from regroup.pipeline.campaign.measures import RunMeasures, has_stable_member, measures_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
-from regroup.pipeline.output_folder import check_format, exclusive_writer, parquet_metadata, parquet_writer
+from regroup.pipeline.output_folder import (
+    check_for_campaign,
+    check_format,
+    exclusive_writer,
+    parquet_metadata,
+    parquet_writer,
+)
 from regroup.pipeline.source.columns import EVENT_SCHEMA, EVENTS_DDL, STORE_EVENT_SCHEMA
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
 from regroup.storage.errors import StoreDamaged
@@ -118,11 +124,11 @@ def claim_folder(campaign: Campaign, folder: LocationLike) -> None:
 
 
 def check_folder(campaign: Campaign, folder: LocationLike) -> None:
-    """Raise InvalidCampaign if the folder holds another campaign.
+    """Raise InvalidCampaign if the folder holds another campaign, and HoldsOtherEvents if it holds ingested stores.
 
     A campaign that differs only in its question, or has more seeds, counts as the same.
     """
-    check_format(folder)
+    check_for_campaign(folder)
     stored = stored_campaign(folder)
     if stored and msgspec.structs.replace(stored, seeds=campaign.seeds, question=campaign.question) != campaign:
         raise InvalidCampaign(f"{folder} holds another campaign ({stored.question}): choose another folder.")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from regroup.cli.main import main
-from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.bronze.ingest import ingest, read_bronze
 from regroup.pipeline.campaign.runner import read_events, read_runs
 from regroup.pipeline.gold.build import build_tables
 from regroup.pipeline.gold.tables import TABLES
@@ -16,6 +16,7 @@ from regroup.pipeline.gold.versions import TablesVersion, make_current, read_tab
 from regroup.pipeline.output_folder import (
     DATA_FOLDERS,
     FORMAT_VERSION,
+    HoldsOtherEvents,
     UnsupportedFolderVersion,
     check_format,
     events_fingerprint,
@@ -132,6 +133,32 @@ def test_commands_refuse_another_format_in_one_line_before_spark_starts(
         f"regroup {words[0]}: {tmp_path} has format 1, and this release of regroup reads and writes format 2: "
         "name another folder, and ingest the stores or simulate the campaign again.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("present", "words", "refusal"),
+    [
+        ("runs", "pipeline ingest none.db {}", "holds a campaign: name another folder for the stores"),
+        ("bronze", "campaign {}/plan.yaml {}", "holds ingested stores: name another folder for the campaign"),
+    ],
+)
+def test_stores_and_a_campaign_need_folders_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], present: str, words: str, refusal: str
+) -> None:
+    prepare_folder(tmp_path)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    (tmp_path / present).mkdir()
+    command = [*words.format(tmp_path, tmp_path).split(), "--master", "no such master"]
+    assert main(command) == 2
+    assert capsys.readouterr().err == f"regroup {command[0]}: {tmp_path} {refusal}.\n"
+    assert not (tmp_path / "campaign.json").exists()
+
+
+def test_stores_are_not_ingested_into_the_folder_of_a_campaign_by_the_function_either(tmp_path: Path) -> None:
+    prepare_folder(tmp_path)
+    (tmp_path / "campaign.json").touch()
+    with pytest.raises(HoldsOtherEvents):
+        ingest(NO_SPARK, "none.db", tmp_path)
 
 
 def test_a_report_of_stale_tables_is_refused_before_spark_starts(
