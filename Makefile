@@ -50,7 +50,7 @@ docs: install  ## write docs/api.md, docs/files.md, what commands print, and tab
 	$(BIN)/python scripts/write_file_map.py
 	$(BIN)/python -m tests.make_docs.write
 
-test: install  ## the quick tests: less than two minutes
+test: install  ## the quick tests: some three minutes on two cores
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"
 
 test-all: install  ## every test, the slow ones too; property tests draw new examples

@@ -8,8 +8,8 @@ regroup chaos show first-join                       the file of a scenario, to l
 regroup chaos words                                 all that a scenario file may say, and all invariants
 regroup chaos bugs                                  does it find anything? Bugs are planted, and hunted
 
-Exit codes: 0 nothing was found, 1 an invariant is broken, 2 the command cannot be carried out, 3 a group does not
-recover after the faults, 4 two runs of one seed differ.
+Exit codes: 0 nothing was found, 1 an invariant or an expectation is broken, 2 the command cannot be carried out,
+3 a group does not recover after the faults, or reads or commits nothing then, 4 two runs of one seed differ.
 """
 
 import os
