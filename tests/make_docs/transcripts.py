@@ -126,17 +126,17 @@ def free_ports(count: int) -> int:
 
 
 def normalised(content: str, *, as_shape: bool) -> list[str]:
-    """The lines without what varies: times, dates and ids; as shapes also without numbers, each once, and sorted."""
+    """The lines without what varies: times, dates, ids, progress; as shapes also without numbers, once each, sorted."""
     content = re.sub(r"\b\d{4}-\d\d-\d\d\b", "DATE", content)
     content = re.sub(r"\b\d\d:\d\d:\d\d(\.\d+)?", "TIME", content)
     content = re.sub(r"\b[0-9a-f]{8}(…|(-[0-9a-f]{4}){3}-[0-9a-f]{12})", "ID", content)
     content = re.sub(r"\bin \d+\.\d+ s\b", "in N s", content)
     lines = [" ".join(line.split()) for line in content.splitlines() if line.strip()]
+    # How often a long job reports its progress depends on how busy the machine is.
+    lines = [line for line in lines if not re.fullmatch(r"[a-z ]+: [\d,]+ of [\d,]+.*", line)]
     if not as_shape:
         return lines
-    # Whether a member learns of a rebalance by its Heartbeat or by its SyncGroup depends on how busy the machine is.
+    # Whether a member learns of a rebalance by its Heartbeat or by its SyncGroup depends on that too.
     lines = [line for line in lines if "REBALANCE_IN_PROGRESS" not in line]
-    # How often a long job reports its progress depends on that too.
-    lines = [line for line in lines if not re.fullmatch(r"[a-z ]+: [\d,]+ of [\d,]+.*", line)]
     shapes = (re.sub(r"\d+(?:[-,]\d+)*", "N", line.replace(" (leader)", "")) for line in lines)
     return sorted(set(shapes))
