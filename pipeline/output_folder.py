@@ -27,7 +27,9 @@ FORMAT_VERSION: Final = 2
 EVENT_FOLDERS: Final = ("bronze", "snapshots", "exchanges", "events")
 """Folders whose events and exchanges become tables."""
 STORE_FOLDERS: Final = ("bronze", "snapshots", "exchanges", "ingested")
+"""What a folder has if stores were ingested into it, as far as a campaign never writes it."""
 CAMPAIGN_FILES: Final = ("campaign.json", "events", "runs")
+"""What a folder has if a campaign was written to it, as far as an ingest never writes it."""
 EMPTY_FOLDER_FILES: Final = {"format", "writer.lock"}
 """The names of everything in a folder before the first data are written."""
 DATA_FOLDERS: Final = (*EVENT_FOLDERS, "ingested", "runs", "tables")
