@@ -4,7 +4,7 @@
     python benchmarks/lab.py --quiet    # four minutes: how much of a run is heartbeats that change nothing
 
 CPU time of this process, so that other work on the machine counts as little as it can; each figure is the median of
-five runs. "With" is with the checker of all invariants, "without" is without it.
+seven runs. "With" is with the checker of all invariants, "without" is without it.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
@@ -28,10 +29,10 @@ from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.members.runtime.workload import Workload
 
-RUNS = 5
+RUNS = 7
 REBALANCE_INTERVAL_MS = 4_000
 """Milliseconds from one rebalance to the next: long enough for every member to send a heartbeat and to rejoin."""
-SIZES = {3: 200, 30: 20, 300: 3}
+SIZES = {3: 200, 30: 20, 300: 6}
 """Numbers of members, each with its number of rebalances in a run."""
 SEEDS = 40
 QUIET_SEEDS = range(7_000_000, 7_000_060)
@@ -55,15 +56,51 @@ def rebalancing_plan(members: int, rebalances: int) -> SimulationPlan:
     )
 
 
-def median_cpu_s(run: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
-    """The median CPU seconds of several runs after one to warm up, and the outcome of the last run."""
-    outcome, times = run(), []
+@dataclass(frozen=True)
+class RebalanceCost:
+    """CPU seconds of a group: of one rebalance more, and of a run without any but the one with which it begins."""
+
+    rebalance_s: float
+    start_s: float
+    simulated_s: float
+    """Seconds of virtual time of one rebalance more."""
+    exchanges: float
+    """Requests with their responses of one rebalance more."""
+
+
+def rebalance_cost(members: int, rebalances: int, *, check_invariants: bool) -> RebalanceCost:
+    """The medians of several pairs of runs, one with these rebalances and one without them, after one to warm up.
+
+    What a run costs at its beginning, such as the Metadata response of each member, is in both runs of a pair.
+    """
+    plans = [rebalancing_plan(members, each) for each in (0, rebalances)]
+    without, with_them = (play(each) for each in plans)
+    starts, differences = [], []
     for _ in range(RUNS):
-        gc.collect()
-        begin_s = time.process_time()
-        outcome = run()
-        times.append(time.process_time() - begin_s)
-    return median(times), outcome
+        start_s, whole_s = (cpu_s(partial(play, each, check_invariants=check_invariants)) for each in plans)
+        starts.append(start_s)
+        differences.append(whole_s - start_s)
+    added = generations(with_them) - generations(without)
+    assert added == rebalances, f"{added} rebalances of {rebalances} were completed"
+    return RebalanceCost(
+        rebalance_s=median(differences) / rebalances,
+        start_s=median(starts),
+        simulated_s=(with_them.ended_ms - without.ended_ms) / 1000 / rebalances,
+        exchanges=(with_them.verdict.counts.exchanges - without.verdict.counts.exchanges) / rebalances,
+    )
+
+
+def generations(outcome: RunOutcome) -> int:
+    """How many generations have got an assignment in a run."""
+    return sum(record.type == "assignment-committed" for record in outcome.records)
+
+
+def cpu_s(run: Callable[[], RunOutcome]) -> float:
+    """The CPU seconds of a run, beginning without garbage of the one before."""
+    gc.collect()
+    begin_s = time.process_time()
+    run()
+    return time.process_time() - begin_s
 
 
 def format_rate(rate: float) -> str:
@@ -77,25 +114,24 @@ def format_ratio(values: Sequence[float]) -> str:
 
 
 def print_rebalances() -> None:
-    """Print the rates for each size of a group, and how the CPU time for each member and rebalance grows with it."""
-    member_cpu_s: dict[bool, list[float]] = {False: [], True: []}
+    """Print the rates for each size of a group, and how the CPU time for each member grows with it."""
+    rebalance_s: dict[bool, list[float]] = {False: [], True: []}
+    start_s: dict[bool, list[float]] = {False: [], True: []}
     print(f"{'members':>8} {'checker':>8} {'rebalances/s':>14} {'simulated s/s':>14} {'exchanges/s':>12}")
     for members, rebalances in SIZES.items():
-        plan = rebalancing_plan(members, rebalances)
-        exchanges = play(plan).verdict.counts.exchanges
         for check in (False, True):
-            seconds, outcome = median_cpu_s(partial(play, plan, check_invariants=check))
-            generations = sum(record.type == "assignment-committed" for record in outcome.records)
-            assert generations >= rebalances, f"{generations} rebalances of {rebalances} were completed"
+            cost = rebalance_cost(members, rebalances, check_invariants=check)
             print(
-                f"{members:>8} {'with' if check else 'without':>8} {format_rate(generations / seconds):>14} "
-                f"{format_rate(outcome.ended_ms / 1000 / seconds):>14} {exchanges / seconds:>12,.0f}"
+                f"{members:>8} {'with' if check else 'without':>8} {format_rate(1 / cost.rebalance_s):>14} "
+                f"{format_rate(cost.simulated_s / cost.rebalance_s):>14} {cost.exchanges / cost.rebalance_s:>12,.0f}"
             )
-            member_cpu_s[check].append(seconds / generations / members)
-    print(f"\nCPU time for each member and rebalance, {' : '.join(map(str, SIZES))} members")
-    for check, values in member_cpu_s.items():
-        times = ", ".join(f"{value * 1e6:,.0f} µs" for value in values)
-        print(f"  {'with' if check else 'without':>8} checker: {format_ratio(values)} ({times})")
+            rebalance_s[check].append(cost.rebalance_s / members)
+            start_s[check].append(cost.start_s / members)
+    for title, times in (("member and rebalance", rebalance_s), ("member of a run without rebalances", start_s)):
+        print(f"\nCPU time for each {title}, {' : '.join(map(str, SIZES))} members")
+        for check, values in times.items():
+            listed = ", ".join(f"{value * 1e6:,.0f} µs" for value in values)
+            print(f"  {'with' if check else 'without':>8} checker: {format_ratio(values)} ({listed})")
 
 
 def calls_of(plan: SimulationPlan, *, check_invariants: bool) -> int:

@@ -40,15 +40,19 @@ def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[De
 
 
 def with_changed_members(before: Group, after: Group) -> Group:
-    """The group `after` with only those members that differ from `before`, as a search for deadlines that have become
-    earlier needs it.
+    """The group `after` with only those members and new member ids that differ from `before`, as a search for deadlines
+    that have become earlier needs it.
 
     A group may have ten thousand members, and change a thousand times a second.
     """
     if before.kind is not after.kind:
         return after
     if before.consumer is None or after.consumer is None:
-        return replace(after, members=changed(before.members, after.members))
+        return replace(
+            after,
+            members=changed(before.members, after.members),
+            pending_join_members=changed(before.pending_join_members, after.pending_join_members),
+        )
     return replace(
         after, consumer=replace(after.consumer, members=changed(before.consumer.members, after.consumer.members))
     )

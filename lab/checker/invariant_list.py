@@ -31,6 +31,7 @@ from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_
 from regroup.lab.checker.members.records.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.records.sent_records import SENT_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
+from regroup.lab.checker.members.subscription_calls import CALLS_BETWEEN_BATCHES
 from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
@@ -63,6 +64,7 @@ MEMBER_SENTENCES: Final = (
     WAITS_TO_RECONNECT,
     *OWN_WORDS_SENTENCES,
     *SUBSCRIPTION_SENTENCES,
+    CALLS_BETWEEN_BATCHES,
     *PRODUCED_SENTENCES,
 )
 

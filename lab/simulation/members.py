@@ -248,15 +248,22 @@ class SimulatedMembers:
 
     def unsubscribe(self, name: str) -> None:
         """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
-        member = self.by_name.get(name)
-        if isinstance(member, SimulatedMember) and not member.is_stopped:
+        if member := self._before_subscription_call(name):
             member.unsubscribe(lambda: self._checker.members.on_unsubscribe(name) if self._checker else None)
 
     def subscribe(self, name: str) -> None:
         """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
+        if member := self._before_subscription_call(name):
+            member.subscribe(lambda: self._checker.members.on_subscribe(name) if self._checker else None)
+
+    def _before_subscription_call(self, name: str) -> SimulatedMember | None:
+        """The running classic member of this name, whose call the checker expects from now on."""
         member = self.by_name.get(name)
-        if isinstance(member, SimulatedMember) and not member.is_stopped:
-            member.subscribe(lambda: self._checker.members.subscriptions.on_subscribe(name) if self._checker else None)
+        if not isinstance(member, SimulatedMember) or member.is_stopped:
+            return None
+        if self._checker:
+            self._checker.members.on_subscription_call_planned(name)
+        return member
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""

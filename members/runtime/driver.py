@@ -81,7 +81,8 @@ class ConsumerDriver:
         self._left_poll_at_ms: int | None = None
         """When the application was last inside poll(), while it is outside."""
         self._is_busy, self._busy_count = False, 0
-        self._batches_under_way = 0
+        self._is_processing = False
+        """Whether the application processes a batch that poll() has returned."""
         self._after_batch: list[Callable[[], None]] = []
         """What the application does when it has processed the records that poll() has returned."""
         self.consumer, self._fetcher = self._new_consumer(settings)
@@ -100,7 +101,7 @@ class ConsumerDriver:
     def restart(self, settings: ConsumerSettings, subscription: Subscribe) -> None:
         """Replace the consumer by a new one, as a new process does: nothing but the settings is kept."""
         self._zombie_positions, self._left_poll_at_ms = None, None
-        self._is_busy, self._batches_under_way = False, 0
+        self._is_busy, self._is_processing = False, False
         self._busy_count += 1
         self._after_batch.clear()
         self._application.clear()
@@ -143,7 +144,7 @@ class ConsumerDriver:
 
         An application calls its consumer from the thread in which it processes records.
         """
-        if self._batches_under_way:
+        if self._is_processing:
             self._after_batch.append(action)
         else:
             action()
@@ -187,7 +188,7 @@ class ConsumerDriver:
     # -- the consumer and its effects
 
     def _poll(self) -> None:
-        if not self.consumer.is_polling and not self.is_zombie and not self._is_busy:
+        if not (self.consumer.is_polling or self.is_zombie or self._is_busy or self._is_processing):
             self._receive(Poll())
             self._process_records()
 
@@ -289,7 +290,9 @@ class ConsumerDriver:
     def _process_records(self) -> None:
         """Let poll() return with a batch of records, and complete the batch after its processing time."""
         application = self._application
-        if not application.reads_records or not (self.consumer.returns_records or self.is_zombie):
+        if self._is_processing or not application.reads_records:
+            return
+        if not (self.consumer.returns_records or self.is_zombie):
             return
         batch = application.take_poll_batch()
         if not batch:
@@ -297,14 +300,14 @@ class ConsumerDriver:
         if not self.is_zombie:
             self._receive(PollReturned())
         fetcher = self._fetcher
-        self._batches_under_way += 1
+        self._is_processing = True
         self._timers.call_after(application.processing_ms(batch), lambda: self._complete_batch(batch, fetcher))
 
     def _complete_batch(self, batch: Sequence[FetchedRecord], fetcher: Fetcher) -> None:
         if fetcher is not self._fetcher or self.consumer.is_closing:
             return  # the process was restarted or is closing: the next owner of the partitions processes the batch
         self._application.complete_batch(batch, self._timers.now_ms())
-        self._batches_under_way -= 1
+        self._is_processing = False
         actions, self._after_batch = self._after_batch, []
         for action in actions:
             self.run_between_batches(action)

@@ -33,6 +33,7 @@ from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
 from regroup.lab.checker.members.records.sent_records import SentRecords
 from regroup.lab.checker.members.retries import Retries
+from regroup.lab.checker.members.subscription_calls import SubscriptionCalls
 from regroup.lab.checker.members.subscriptions import Subscriptions, check_unsubscribed_commit
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
@@ -65,6 +66,7 @@ class ObservedMembers:
         self._departures = Departures(self._paused)
         self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions()
+        self._calls = SubscriptionCalls()
         self._leaders = OutdatedLeaders()
         self._words = OwnWords(self.subscriptions.has_pattern)
         self._commits = Commits(state.now_ms, self._paused)
@@ -75,7 +77,7 @@ class ObservedMembers:
         self._sent, self._fetched = SentRecords(), FetchedOffsets()
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
-            *(self._generations, self._assignments, self._fetched),
+            *(self._generations, self._assignments, self._fetched, self._calls),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -150,6 +152,7 @@ class ObservedMembers:
             self._outputs.on_record(group_id, partition, offset, reads_committed=reads_committed),
             self._positions.on_record(name, partition, offset),
             self._sent.on_record(name, partition, offset),
+            self._calls.on_record(name, self._state.now_ms()),
         )
         self._violations.report_all(self._owners.on_record(name, partition))
         if violation := self._fenced.on_record(name, partition, self._state.now_ms()):
@@ -273,8 +276,19 @@ class ObservedMembers:
     def _report_each(self, *violations: MemberViolation | None) -> None:
         self._violations.report_all(each for each in violations if each)
 
+    def on_subscription_call_planned(self, name: str) -> None:
+        """Note that the application of a member is to unsubscribe or to subscribe, now or when it has processed its
+        batch."""
+        self._calls.on_planned(name)
+
+    def on_subscribe(self, name: str) -> None:
+        """Note that the application of a member subscribes again."""
+        self._calls.on_called(name)
+        self.subscriptions.on_subscribe(name)
+
     def on_unsubscribe(self, name: str) -> None:
         """Note that the application of a member unsubscribes from all topics: it gives up its partitions next."""
+        self._calls.on_called(name)
         self.subscriptions.on_unsubscribe(name)
         self._commits.on_unsubscribe(name)
         self._fenced_commits.on_unsubscribe(name)
@@ -296,6 +310,7 @@ class ObservedMembers:
         self._departures.on_note(name, note)
         self._commits.on_note(name, note)
         self._planned.on_note(name, note)
+        self._calls.on_note(name, note)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
             self._observed_ids.difference_update(self._member_ids.get(name, ()))

@@ -62,6 +62,8 @@ UNKNOWN_COMMIT_ERROR_SHARE: Final = 1 / 3
 """The share of plans with records in which a commit is answered with an error code that no client knows."""
 UNSUBSCRIBING_SHARE: Final = 1 / 12
 """The share of plans with classic members in which one unsubscribes, and subscribes again later."""
+UNSUBSCRIBING_READER_SHARE: Final = 1 / 2
+"""The share of plans with records and classic members in which one unsubscribes again and again while it reads."""
 REFUSED_COMMIT_SHARE: Final = 1 / 2
 """The share of plans with records in which dynamic members are removed while they read."""
 ZOMBIE_SHARE: Final = 1 / 4
@@ -189,7 +191,8 @@ def draw_reading_situations(
     consumers: Sequence[str],
     duration_ms: int,
 ) -> Iterator[PlannedStep]:
-    """Draw the situations of members that read records: refused commits, zombies, offsets that are set back."""
+    """Draw the situations of members that read records: refused commits, members that unsubscribe, zombies, offsets that
+    are set back."""
     refused = random_stream("refused commits")
     if classic and refused.random() < REFUSED_COMMIT_SHARE:
         yield from draw_refused_commits(refused, plan.members, classic)
@@ -197,6 +200,11 @@ def draw_reading_situations(
     if classic and unknown.random() < UNKNOWN_COMMIT_ERROR_SHARE:
         for _ in range(2):
             yield _at(unknown.randrange(duration_ms), ErrorIsUnknown(unknown.choice(classic), "OffsetCommit"))
+    readers = random_stream("unsubscribing readers")
+    if classic and readers.random() < UNSUBSCRIBING_READER_SHARE:
+        name = readers.choice(classic)
+        for _ in range(4):
+            yield _at(readers.randrange(duration_ms), Unsubscribes(name, 3_000))
     zombies = random_stream("zombies")
     if classic and zombies.random() < ZOMBIE_SHARE:
         trigger = StepTrigger(f"{(name := zombies.choice(classic))} is assigned partitions", 5_000)

@@ -20,14 +20,15 @@ SESSION_TIMEOUT_S = 45
 
 
 class Lookups:
-    """Notes how many members each search for the earliest deadline looks at."""
+    """Notes how many members and new member ids each search for the earliest deadline looks at."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
         monkeypatch.setattr(group_coordinator, "next_deadline", self._next_deadline)
 
     def _next_deadline(self, group: Group, last_seen_ms: dict[str, int]) -> Deadline | None:
-        self.sizes.append(len(group.consumer.members if group.consumer else group.members))
+        members = group.consumer.members if group.consumer else group.members
+        self.sizes.append(len(members) + len(group.pending_join_members))
         return next_deadline(group, last_seen_ms)
 
 
@@ -58,6 +59,32 @@ async def test_a_member_that_joins_has_only_its_own_deadline_looked_at(
     await join_all(harness)
     assert len(lookups.sizes) >= COUNT
     assert max(lookups.sizes) <= 1
+
+
+async def test_a_new_member_id_has_only_its_own_deadline_looked_at(
+    harness: CoordinatorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups = Lookups(monkeypatch)
+    for index in range(COUNT):
+        harness.submit(harness.join_group(f"m{index}", supports_member_id_required=True))
+        await run_ready()
+    for index in range(COUNT):
+        harness.submit(harness.join_group(f"m{index}", member_id=f"m{index}", supports_member_id_required=True))
+        await run_ready()
+    assert list(harness.group.member_ids) == [f"m{index}" for index in range(COUNT)]
+    assert len(lookups.sizes) >= 2 * COUNT
+    assert max(lookups.sizes) <= 1
+
+
+async def test_every_new_member_id_that_is_not_used_is_removed_in_its_time(harness: CoordinatorHarness) -> None:
+    for index in range(3):
+        harness.submit(harness.join_group(f"m{index}", supports_member_id_required=True))
+        await asyncio.sleep(1)
+    await asyncio.sleep(10 - 3)
+    for pending in (["m1", "m2"], ["m2"], []):
+        await asyncio.sleep(0.5)
+        assert list(harness.group.pending_join_members) == pending
+        await asyncio.sleep(0.5)
 
 
 async def test_a_member_that_only_takes_over_its_share_has_no_deadline_looked_at(

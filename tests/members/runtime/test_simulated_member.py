@@ -362,6 +362,20 @@ async def test_an_application_unsubscribes_when_it_has_processed_its_batch() -> 
         producer.close()
 
 
+async def test_an_application_that_was_elsewhere_does_not_poll_before_it_has_processed_its_batch() -> None:
+    async with group_of_members(partitions=1) as group:
+        workload = Workload(records_per_s=10, process_ms=20_000, max_poll_records=1)
+        producer = group.produce(workload)
+        anna = group.add("anna", workload=workload)
+        await asyncio.sleep(15)
+        assert 0 < anna.outside_poll_ms < 15_000
+        anna.inject_fault(parse_fault("no-poll:1s"))
+        before_ms = anna.outside_poll_ms
+        await asyncio.sleep(2)
+        assert anna.outside_poll_ms == before_ms + 2_000
+        producer.close()
+
+
 async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> None:
     async with group_of_members() as group:
         workload = Workload(records_per_s=10)

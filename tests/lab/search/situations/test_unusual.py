@@ -45,6 +45,12 @@ def test_members_are_removed_only_where_they_read_records() -> None:
     assert 100 < len(removed[1]) < 200
 
 
+def test_half_of_the_plans_with_records_have_a_member_that_unsubscribes_again_and_again() -> None:
+    reading = SimulationPlan(members={"anna": MemberPlan(), "ben": MemberPlan()}, workload=RECORDS)
+    counts = [steps_of(seed, reading).count("Unsubscribes") for seed in SEEDS]
+    assert 0.4 < sum(count >= 4 for count in counts) / len(SEEDS) < 0.6
+
+
 def test_only_mixed_groups_have_members_that_change_their_protocol() -> None:
     for protocols in ([CLASSIC], [CONSUMER], [CLASSIC, CONSUMER]):
         members = {name: MemberPlan(protocol=each) for name, each in zip(("anna", "ben"), protocols, strict=False)}
