@@ -191,7 +191,7 @@ def draw_reading_situations(
     consumers: Sequence[str],
     duration_ms: int,
 ) -> Iterator[PlannedStep]:
-    """Draw the situations of members that read records: refused commits, members that unsubscribe, zombies, offsets that
+    """Draw the situations of members that read records: refused commits, subscriptions that end, zombies, offsets that
     are set back."""
     refused = random_stream("refused commits")
     if classic and refused.random() < REFUSED_COMMIT_SHARE:
