@@ -2,6 +2,8 @@
 
     python benchmarks/lab.py            # three minutes
     python benchmarks/lab.py --quiet    # four minutes: how much of a run is heartbeats that change nothing
+    PYTHONHASHSEED=0 valgrind --tool=cachegrind python benchmarks/lab.py --members 300 --rebalances 3 [--check]
+                                        # one run of a group; the differences between two are the instructions
 
 CPU time of this process, so that other work on the machine counts as little as it can; each figure is the median of
 seven runs. "With" is with the checker of all invariants, "without" is without it.
@@ -229,7 +231,13 @@ def print_quiet() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quiet", action="store_true", help="how much of a run is heartbeats that change nothing")
-    if parser.parse_args().quiet:
+    parser.add_argument("--members", type=int, help="play one run of a group of this size, and print nothing")
+    parser.add_argument("--rebalances", type=int, default=0, help="the number of its rebalances after the first")
+    parser.add_argument("--check", action="store_true", help="with the checker")
+    options = parser.parse_args()
+    if options.members:
+        play(rebalancing_plan(options.members, options.rebalances), check_invariants=options.check)
+    elif options.quiet:
         print_quiet()
     else:
         print_rebalances()

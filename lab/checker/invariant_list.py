@@ -20,6 +20,7 @@ from regroup.lab.checker.members.membership.departures import DEPARTURE_SENTENCE
 from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION
 from regroup.lab.checker.members.membership.fenced_members import FENCED_SENTENCES
 from regroup.lab.checker.members.membership.lost_generations import LOSES_ITS_PARTITIONS
+from regroup.lab.checker.members.metadata_refresh import REPEATS_IN_TIME
 from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
@@ -61,6 +62,7 @@ MEMBER_SENTENCES: Final = (
     *COMMIT_SENTENCES,
     *PLANNED_SENTENCES,
     *RETRY_SENTENCES,
+    REPEATS_IN_TIME,
     WAITS_TO_RECONNECT,
     *OWN_WORDS_SENTENCES,
     *SUBSCRIPTION_SENTENCES,

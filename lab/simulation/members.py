@@ -162,6 +162,7 @@ class SimulatedMembers:
                 reads_committed=planned.isolation_level == READ_COMMITTED,
                 auto_commits=not planned.transforms_to,
                 has_pattern=bool(planned.pattern) and planned.protocol == CLASSIC,
+                asks_for_metadata_alone=planned.protocol == CLASSIC and not self.has_workload and not planned.faults,
             )
         member.start()
 

@@ -21,6 +21,7 @@ from regroup.lab.checker.members.membership.departures import Departures
 from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
 from regroup.lab.checker.members.membership.fenced_members import FencedMembers
 from regroup.lab.checker.members.membership.lost_generations import LostGenerations
+from regroup.lab.checker.members.metadata_refresh import MetadataRefresh
 from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
 from regroup.lab.checker.members.paused_members import FormerZombies, PausedMembers
@@ -47,6 +48,7 @@ from regroup.members.consumer.effects import (
     PartitionsRevoked,
 )
 from regroup.members.faults import MemberFault, MemberFaultKind
+from regroup.members.runtime.driver import POLL_RETRY_MS
 from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -67,6 +69,7 @@ class ObservedMembers:
         self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions()
         self._calls = SubscriptionCalls()
+        self._metadata = MetadataRefresh(state.now_ms, self._paused)
         self._leaders = OutdatedLeaders()
         self._words = OwnWords(self.subscriptions.has_pattern)
         self._commits = Commits(state.now_ms, self._paused)
@@ -77,7 +80,7 @@ class ObservedMembers:
         self._sent, self._fetched = SentRecords(), FetchedOffsets()
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
-            *(self._generations, self._assignments, self._fetched, self._calls),
+            *(self._generations, self._assignments, self._fetched, self._calls, self._metadata),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -98,12 +101,14 @@ class ObservedMembers:
         reads_committed: bool = False,
         auto_commits: bool = True,
         has_pattern: bool = False,
+        asks_for_metadata_alone: bool = False,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
 
         A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
         the owners of partitions are not checked. `faults` are those of its plan; `reads_committed` and `auto_commits`
-        are settings of its consumer, and `has_pattern` says whether it is a classic member with a pattern.
+        are settings of its consumer, and `has_pattern` says whether it is a classic member with a pattern. All Metadata
+        requests of a member that `asks_for_metadata_alone` are those of its subscription.
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._fenced.on_exit(name)  # a former process may have ended by itself
@@ -112,6 +117,8 @@ class ObservedMembers:
         self._planned.add_member(name, faults, reads_committed=reads_committed)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
+        if asks_for_metadata_alone:
+            self._metadata.add_member(name)
         self._positions.add_member(name)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
@@ -185,6 +192,7 @@ class ObservedMembers:
             self._generations.on_request(name, message),
             self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
+            self._metadata.on_request(name, message),
             self._words.on_request(name, message),
             self.subscriptions.on_request(name, message),
             self._fenced.on_request(name, message),
@@ -200,6 +208,7 @@ class ObservedMembers:
         self._generations.on_response(name, message, response)
         self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
+        self._metadata.on_response(name, message, response)
         self._words.on_response(name, message, response)
         self.subscriptions.on_response(name, response)
         self._leaders.on_response(name, response)
@@ -266,6 +275,7 @@ class ObservedMembers:
                 self._fenced.on_new_life(name)
             case ConsumerError():
                 self._report_each(self._words.on_error(name, change))
+                self._metadata.on_interruption(name, POLL_RETRY_MS)
                 if change.is_fatal:  # its process ends by this
                     self._owners.on_member_stop(name, at_ms)
             case ConsumerClosed():
@@ -289,6 +299,7 @@ class ObservedMembers:
     def on_unsubscribe(self, name: str) -> None:
         """Note that the application of a member unsubscribes from all topics: it gives up its partitions next."""
         self._calls.on_called(name)
+        self._metadata.on_interruption(name)
         self.subscriptions.on_unsubscribe(name)
         self._commits.on_unsubscribe(name)
         self._fenced_commits.on_unsubscribe(name)
@@ -311,6 +322,8 @@ class ObservedMembers:
         self._commits.on_note(name, note)
         self._planned.on_note(name, note)
         self._calls.on_note(name, note)
+        if isinstance(note, FaultBegan):
+            self._metadata.on_interruption(name, note.fault.duration_ms or 0)
         if isinstance(note, FaultBegan) and note.fault.kind is MemberFaultKind.ZOMBIE:
             self._positions.on_zombie(name)
             self._observed_ids.difference_update(self._member_ids.get(name, ()))
