@@ -170,14 +170,14 @@ def described_member(member: Member, protocol_name: str | None) -> DescribedGrou
     )
 
 
-def lost_replacement_response(group: Group, code: ErrorCode) -> JoinGroupResponse:
-    """The JoinGroup response to a static member whose replacement Kafka could not write: the generation, without a
-    member id."""
+def lost_replacement_response(group: Group, code: ErrorCode, leader_id: MemberId | None) -> JoinGroupResponse:
+    """The JoinGroup response to a static member whose replacement Kafka could not write: the generation and this
+    leader, without a member id."""
     return JoinGroupResponse(
         error_code=code,
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
-        leader=group.leader_id or "",
+        leader=leader_id or "",
         member_id="",
     )

@@ -218,7 +218,8 @@ def replace_without_rebalance(decision: DecisionBuilder, command: JoinGroup, old
     former_leader_id = group.leader_id
     if not group_fits(group, with_newer(group.members, {old.member_id: replacement_of(old, command)}).values()):
         decision.touch_session(old.member_id)
-        return decision.build(responses.lost_replacement_response(group, ErrorCode.UNKNOWN_SERVER_ERROR))
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return decision.build(responses.lost_replacement_response(group, code, former_leader_id))
     deadline_ms = decision.append_deadline_ms(command)
     apply_replacement(decision, command, old, awaits_join=False, commit_deadline_ms=deadline_ms)
     decision.touch_session(command.new_member_id)

@@ -83,10 +83,15 @@ def refuse_all(decision: DecisionBuilder, before: Group, code: ErrorCode) -> Non
 
 
 def failed_replacement_response(group: Group, append: PendingAppend, code: ErrorCode) -> Structure | None:
-    """The JoinGroup response to a static member whose replacement was lost; None for another record."""
-    if append.kind is not LogRecordKind.STATIC_MEMBER_REPLACEMENT:
+    """The JoinGroup response to a static member whose replacement was lost; None for another record.
+
+    It names the leader that the group had when the member joined, as Kafka's does, also if there is another one since.
+    """
+    written, old = append.group_metadata, append.replaced_member
+    if append.kind is not LogRecordKind.STATIC_MEMBER_REPLACEMENT or written is None or old is None:
         return None
-    return responses.lost_replacement_response(group, code)
+    leader_id = old.member_id if written.leader_id == append.member_id else written.leader_id
+    return responses.lost_replacement_response(group, code, leader_id)
 
 
 def append_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:

@@ -121,14 +121,14 @@ def append_committed(group: Group, event: e.AppendCommitted) -> Group:
 def append_failed(group: Group, event: e.AppendFailed) -> Group:
     """The group after the log has lost a record: what the record had changed in memory is undone.
 
-    A lost assignment is undone by the rebalance that follows.
+    A lost assignment is undone by the rebalance that follows. The replacement of a static member is undone in any
+    state, also while other members join.
     """
     append = group.pending_appends[event.append_number]
     group = replace(group, pending_appends=without(group.pending_appends, event.append_number))
     if append.kind is LogRecordKind.GROUP_CREATION or is_vacant(group):
         return Group(group_id=group.group_id, loaded_at_ms=group.loaded_at_ms)
-    is_present = group.state is GroupState.STABLE and group.generation_id == append.generation_id
-    if append.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT and is_present:
+    if append.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT:
         return with_member_restored(group, append)
     return group
 

@@ -187,9 +187,9 @@ class StoredClassicGroup:
         if record.kind is LogRecordKind.GROUP_CREATION or is_vacant:
             self._clear()
             self.offsets.clear()
-        elif record.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT and self.state is GroupState.STABLE:
+        elif record.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT:
             former, present = record.former, self.members.get(record.member_id)
-            if record.generation_id == self.generation_id and former is not None and present is not None:
+            if former is not None and present is not None:
                 del self.members[record.member_id]
                 self._touch(record.member_id)
                 self._touch(record.former_id)

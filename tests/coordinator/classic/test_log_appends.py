@@ -180,3 +180,18 @@ def test_a_leader_whose_replacement_is_lost_stays_the_leader() -> None:
     assert harness.group.leader_id == "anna-2"
     harness.fail_append(E.NOT_LEADER_OR_FOLLOWER)
     assert (harness.group.leader_id, request.response.leader) == ("anna", "anna")
+
+
+def test_a_replacement_that_is_lost_while_others_join_restores_the_former_process_and_names_the_former_leader() -> None:
+    harness = GroupHarness()
+    anna, _ = harness.reach_stable("anna", "ben", static=True)
+    old = harness.member_of(anna)
+    harness.log_delays_appends = True
+    anna.restart()
+    request = anna.send_join()
+    harness.client("carla").join()
+    assert harness.state is GroupState.PREPARING_REBALANCE
+    harness.fail_append(E.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    assert harness.group.members["anna"] == old
+    assert "anna-2" not in harness.group.members
+    assert (harness.group.leader_id, request.response.leader) == ("anna", "anna")

@@ -87,6 +87,19 @@ async def test_every_new_member_id_that_is_not_used_is_removed_in_its_time(harne
         await asyncio.sleep(0.5)
 
 
+async def test_a_new_member_id_with_a_shorter_timeout_than_the_first_is_removed_in_its_time(
+    harness: CoordinatorHarness,
+) -> None:
+    for member_id, timeout_ms in (("long", 45_000), ("short", 10_000)):
+        fields = {"session_timeout_ms": timeout_ms, "supports_member_id_required": True}
+        harness.submit(harness.join_group(member_id, **fields))
+        await asyncio.sleep(1)
+    await asyncio.sleep(8.5)
+    assert list(harness.group.pending_join_members) == ["long", "short"]
+    await asyncio.sleep(1)
+    assert list(harness.group.pending_join_members) == ["long"]
+
+
 async def test_a_member_that_only_takes_over_its_share_has_no_deadline_looked_at(
     harness: CoordinatorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
