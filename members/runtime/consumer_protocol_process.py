@@ -83,7 +83,7 @@ class ConsumerProtocolProcess:
             send=self._requests.send,
             observe=self._observe,
         )
-        self._is_over = False
+        self._is_over = self._is_zombie = False
         self._is_heartbeat_in_flight = self._is_heartbeat_wanted = False
         self._left_poll_at_ms = 0
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
@@ -139,7 +139,9 @@ class ConsumerProtocolProcess:
     # -- heartbeats
 
     def _send_heartbeat(self) -> None:
-        """Send a heartbeat now or, if one is in flight, as soon as that has its response."""
+        """Send a heartbeat now or, if one is in flight, as soon as that has its response. A zombie sends none."""
+        if self._is_zombie:
+            return
         if self._is_over or self._is_leaving or self._has_lost_all or self._requests.is_search_due:
             return
         if self.outside_poll_ms > self._settings.max_poll_interval_ms and self.consumer.has_joined:
@@ -263,12 +265,15 @@ class ConsumerProtocolProcess:
 
     def _poll(self) -> None:
         """Do what poll() does: commit if a commit is due, reconcile with the assignment and report that with a
-        heartbeat at once, then process records.
+        heartbeat at once, then process records. A zombie only processes records.
 
         New partitions are not taken while a heartbeat is in flight, since it may report that the member does not own
         them.
         """
         if self._is_over or self._is_outside_poll or self._is_leaving:
+            return
+        if self._is_zombie:
+            self._process_records()
             return
         if self._has_lost_all:
             self._join_again()
@@ -363,7 +368,7 @@ class ConsumerProtocolProcess:
 
     def become_zombie(self) -> None:
         """Make the process a zombie: from now on it ignores every response."""
-        self._requests.is_over = True
+        self._is_zombie = self._requests.is_over = True
 
     def resume_as_zombie(self) -> None:
         """Let a zombie commit its positions again and again with the epoch that it had; it still ignores every

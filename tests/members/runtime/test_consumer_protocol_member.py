@@ -19,6 +19,7 @@ from regroup.members.consumer.effects import (
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import parse_fault
+from regroup.members.runtime.application import FetchedRecord
 from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote, RequestRefused
 from regroup.members.runtime.workload import Workload
@@ -291,6 +292,20 @@ async def test_a_zombie_commits_its_positions_once_a_second_with_the_epoch_that_
     assert [each - times_s[0] for each in times_s] == pytest.approx(range(len(times_s)), abs=1e-6)
     assert len(commits) >= 10
     assert {each.generation_id_or_member_epoch for each in commits} == {1}
+
+
+async def test_a_zombie_processes_records_and_reports_no_revocation_of_before() -> None:
+    anna = await Played("zombie@after-revoked", workload=Workload(), session_timeout_ms=10_000).own(0, 1)
+    anna.coordinator.answers_heartbeats = None
+    await asyncio.sleep(5)
+    anna.answer(assigned(0, epoch=1))
+    assert [each.partitions for each in anna.changes_of(PartitionsRevoked)] == [(ORDERS_1,)]
+    heartbeats = anna.epochs()
+    await asyncio.sleep(25)
+    anna.member._application.add_records([FetchedRecord(ORDERS_0, 0, 0)])
+    await asyncio.sleep(25)
+    assert anna.member.view.processed_count == 1
+    assert anna.epochs() == heartbeats
 
 
 async def test_a_zombie_that_is_to_pause_stays_a_zombie_and_closes_at_once() -> None:

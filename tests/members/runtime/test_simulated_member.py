@@ -376,6 +376,30 @@ async def test_an_application_that_was_elsewhere_does_not_poll_before_it_has_pro
         producer.close()
 
 
+async def test_a_zombie_processes_one_batch_at_a_time() -> None:
+    async with group_of_members(partitions=1) as group:
+        workload = Workload(records_per_s=10, process_ms=1_000, max_poll_records=1)
+        producer = group.produce(workload)
+        anna = group.add("anna", "zombie@10s", workload=workload)
+        await asyncio.sleep(10 + 95)
+        before = anna.view.processed_count
+        await asyncio.sleep(20)
+        assert 15 < anna.view.processed_count - before <= 21
+        producer.close()
+
+
+async def test_a_process_that_was_restarted_in_the_middle_of_a_batch_processes_records_again() -> None:
+    async with group_of_members(partitions=1) as group:
+        workload = Workload(records_per_s=10, process_ms=1_000, max_poll_records=1)
+        producer = group.produce(workload)
+        anna = group.add("anna", "restart:1s@10s", workload=workload)
+        await asyncio.sleep(11 + 60)
+        before = anna.view.processed_count
+        await asyncio.sleep(20)
+        assert anna.view.processed_count - before > 15
+        producer.close()
+
+
 async def test_the_commits_of_a_zombie_are_refused_with_unknown_member_id() -> None:
     async with group_of_members() as group:
         workload = Workload(records_per_s=10)
