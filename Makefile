@@ -56,7 +56,7 @@ test: install  ## the quick tests: some three minutes on two cores
 test-all: install  ## every test, the slow ones too; property tests draw new examples
 	$(BIN)/pytest -q -n auto --dist loadgroup --hypothesis-profile=hunting
 
-test-slow: install  ## the slow tests, or a part of them: make test-slow PART=3/16
+test-slow: install  ## the slow tests, or a part of them: make test-slow PART=3/24
 	$(BIN)/pytest -q -n auto --dist loadgroup -m slow $(if $(PART),--part $(PART))
 
 examples: install  ## run the examples for pytest, Java, Go and Node whose tools are there, and say what was left out
