@@ -60,7 +60,7 @@ def rebalancing_plan(members: int, rebalances: int) -> SimulationPlan:
 
 @dataclass(frozen=True)
 class RebalanceCost:
-    """CPU seconds of a group: of one rebalance more, and of a run without any but the one with which it begins."""
+    """CPU seconds of a group: of one rebalance more, and of a run in which it only starts, in two generations."""
 
     rebalance_s: float
     start_s: float
@@ -232,7 +232,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quiet", action="store_true", help="how much of a run is heartbeats that change nothing")
     parser.add_argument("--members", type=int, help="play one run of a group of this size, and print nothing")
-    parser.add_argument("--rebalances", type=int, default=0, help="the number of its rebalances after the first")
+    parser.add_argument("--rebalances", type=int, default=0, help="the number of its rebalances after its start")
     parser.add_argument("--check", action="store_true", help="with the checker")
     options = parser.parse_args()
     if options.members:
