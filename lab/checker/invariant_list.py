@@ -34,6 +34,7 @@ from regroup.lab.checker.members.records.sent_records import SENT_SENTENCES
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.subscription_calls import CALLS_BETWEEN_BATCHES
 from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
+from regroup.lab.checker.members.topic_names import TOPIC_NAME_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
@@ -63,6 +64,7 @@ MEMBER_SENTENCES: Final = (
     *PLANNED_SENTENCES,
     *RETRY_SENTENCES,
     REPEATS_IN_TIME,
+    *TOPIC_NAME_SENTENCES,
     WAITS_TO_RECONNECT,
     *OWN_WORDS_SENTENCES,
     *SUBSCRIPTION_SENTENCES,

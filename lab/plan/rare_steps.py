@@ -100,6 +100,16 @@ class ErrorIsUnknown(Sentence, frozen=True):
     api: str
 
 
+class TopicIsUnknown(Sentence, frozen=True):
+    """For `duration_ms` brokers tell the consumer that a topic does not exist, as brokers do that have yet to learn of
+    it."""
+
+    templates = ("brokers tell {member} for {duration_ms} that topic {topic} does not exist",)
+    member: str
+    topic: str
+    duration_ms: int
+
+
 class ResponseIsLate(Sentence, frozen=True):
     """The response to the consumer's next request of this type takes `latency_ms` longer, as over a slow connection of
     its own."""

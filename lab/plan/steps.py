@@ -14,6 +14,7 @@ from regroup.lab.plan.rare_steps import (
     RareClientStep,
     RareTransactionStep,
     ResponseIsLate,
+    TopicIsUnknown,
     Unsubscribes,
 )
 from regroup.lab.plan.sentences import Sentence
@@ -384,6 +385,7 @@ NetworkStep = (
     | ResponseLost
     | ErrorIsUnknown
     | ResponseIsLate
+    | TopicIsUnknown
 )
 BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails

@@ -18,6 +18,7 @@ from regroup.lab.plan.rare_steps import (
     OldMemberComesAndGoes,
     OtherBrokerIsAsked,
     RackIsLeftOut,
+    TopicIsUnknown,
 )
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
 from regroup.lab.plan.step_sentences import brokers_named, members_named, parse_step
@@ -59,6 +60,15 @@ STEPS_OF_GROUPS: Final = (
     OtherBrokerIsAsked,
 )
 """The steps that name a group."""
+STEPS_OF_TOPICS: Final = (
+    TopicGrows,
+    TopicIsDeleted,
+    TopicIsUnknown,
+    OffsetsAreDeleted,
+    OffsetsAreAltered,
+    CommitsUnsubscribed,
+)
+"""The steps that name a topic which is there, or will be."""
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
 
 
@@ -233,7 +243,7 @@ def _step_problems(planned: PlannedStep, plan: SimulationPlan, topics: Iterable[
             yield PlanProblem(
                 f"broker {broker}", f"unknown broker: {broker}; the last one is broker {plan.brokers - 1}"
             )
-    if isinstance(step, TopicGrows | TopicIsDeleted | OffsetsAreDeleted | OffsetsAreAltered | CommitsUnsubscribed):
+    if isinstance(step, STEPS_OF_TOPICS):
         yield from _unknown("topic", step.topic, topics)
     if isinstance(step, (GroupIsStable, GroupIsEmpty, *STEPS_OF_GROUPS)):
         yield from _unknown("group", step.group, dict.fromkeys(each.group for each in plan.members.values()))

@@ -22,7 +22,7 @@ from regroup.lab.search.situations.large_groups import LARGE_GROUP_SHARE, draw_l
 from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
 from regroup.lab.search.situations.sequences import draw_sequences
-from regroup.lab.search.situations.topics import draw_recreation
+from regroup.lab.search.situations.topics import draw_recreation, with_unknown_topic
 from regroup.lab.search.situations.transforms import TRANSFORM_SHARE, with_transform
 from regroup.lab.search.situations.unusual import draw_situations, with_variations
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
@@ -124,6 +124,7 @@ def draw_plan(
     if has_sequences and has_all_faults:
         plan = with_different_topics(random_stream("different topics"), plan)
         plan = with_taken_instance_id(random_stream("taken instance id"), plan)
+        plan = with_unknown_topic(random_stream("unknown topic"), plan)
     return plan
 
 

@@ -88,6 +88,10 @@ def _perform_on_network(step: s.NetworkStep, world: World) -> None:
             world.members.unknown_errors.expect(step.member, step.api)
         case rare.ResponseIsLate():
             world.members.late_responses.expect(step.member, step.api, step.latency_ms)
+        case rare.TopicIsUnknown():
+            unknown = world.members.unknown_topics
+            unknown.begin(step.member, step.topic)
+            world.later(step.duration_ms, partial(unknown.end, step.member, step.topic))
         case s.RequestLost() | s.ResponseLost():
             world.interceptor.lose_next(step.member, step.api, response=isinstance(step, s.ResponseLost))
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from regroup.lab.checker.checker import Checker
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.rare_steps import ErrorIsUnknown, ResponseIsLate
+from regroup.lab.plan.rare_steps import ErrorIsUnknown, ResponseIsLate, TopicIsUnknown
 from regroup.lab.plan.sound_members import has_sound_assignor, is_impersonated, is_well_behaved
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, READ_COMMITTED, compiled_by_client, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
@@ -20,9 +20,12 @@ from regroup.lab.simulation.clients.late_responses import LateResponses, LateRes
 from regroup.lab.simulation.clients.reader_transport import ReaderTransport
 from regroup.lab.simulation.clients.transaction_requests import OLD_VERSIONS
 from regroup.lab.simulation.clients.transforming import TransformingProducer
-from regroup.lab.simulation.clients.unknown_errors import UnknownErrors, UnknownErrorTransport
+from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
+from regroup.lab.simulation.clients.unknown_topics import UnknownTopics
+from regroup.lab.simulation.network.forwarding_transport import ChangedResponseTransport
 from regroup.lab.simulation.network.observed_transports import DialledTransport, ObservedTransport, observed
 from regroup.lab.simulation.network.simulated_network import SimulatedNetwork
+from regroup.lab.simulation.observed_ledger import ObservedLedger
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import (
     ConsumerChange,
@@ -39,7 +42,7 @@ from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMem
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
-from regroup.members.runtime.workload import RecordCounts, RecordLedger
+from regroup.members.runtime.workload import RecordLedger
 from regroup.members.transports.base import MemberTransport
 from regroup.members.transports.tcp import ConnectionOpener, TcpTransport
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -82,6 +85,7 @@ class SimulatedMembers:
         self._names: dict[str, str] = {}
         """The name of each member, by each member id that it has had."""
         self.unknown_errors, self.late_responses = UnknownErrors(), LateResponses()
+        self.unknown_topics = UnknownTopics()
         self.without_assignment: set[str] = set()
         """Members whose leader has left them out: as with Kafka's consumer, every poll() of such a process fails."""
         self.processed: Counter[str] = Counter()
@@ -162,7 +166,8 @@ class SimulatedMembers:
                 reads_committed=planned.isolation_level == READ_COMMITTED,
                 auto_commits=not planned.transforms_to,
                 has_pattern=bool(planned.pattern) and planned.protocol == CLASSIC,
-                asks_for_metadata_alone=planned.protocol == CLASSIC and not self.has_workload and not planned.faults,
+                is_classic=planned.protocol == CLASSIC,
+                asks_for_metadata_alone=not self.has_workload and not planned.faults,
             )
         member.start()
 
@@ -249,22 +254,29 @@ class SimulatedMembers:
 
     def unsubscribe(self, name: str) -> None:
         """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
-        if member := self._before_subscription_call(name):
-            member.unsubscribe(lambda: self._checker.members.on_unsubscribe(name) if self._checker else None)
+        member, checker = self.by_name.get(name), self._checker
+        if not isinstance(member, SimulatedMember) or member.is_stopped:
+            return
+        if checker is None:
+            member.unsubscribe()
+        else:
+            members = checker.members
+            member.unsubscribe(
+                partial(members.on_unsubscribe, name), on_due=partial(members.on_subscription_call_due, name)
+            )
 
     def subscribe(self, name: str) -> None:
         """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
-        if member := self._before_subscription_call(name):
-            member.subscribe(lambda: self._checker.members.on_subscribe(name) if self._checker else None)
-
-    def _before_subscription_call(self, name: str) -> SimulatedMember | None:
-        """The running classic member of this name, whose call the checker expects from now on."""
-        member = self.by_name.get(name)
+        member, checker = self.by_name.get(name), self._checker
         if not isinstance(member, SimulatedMember) or member.is_stopped:
-            return None
-        if self._checker:
-            self._checker.members.on_subscription_call_planned(name)
-        return member
+            return
+        if checker is None:
+            member.subscribe()
+        else:
+            members = checker.members
+            member.subscribe(
+                partial(members.on_subscribe, name), on_due=partial(members.on_subscription_call_due, name)
+            )
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""
@@ -330,10 +342,13 @@ class SimulatedMembers:
         )
 
     def _with_planned_responses(self, name: str, transport: MemberTransport) -> MemberTransport:
-        """The transport, with unknown error codes in responses and with late ones if the plan has such steps."""
+        """The transport, with unknown error codes and topics in responses and with late ones if the plan has such
+        steps."""
         steps = {type(each.step) for each in self._plan.steps}
         if ErrorIsUnknown in steps:
-            transport = UnknownErrorTransport(transport, partial(self.unknown_errors.replaced, name))
+            transport = ChangedResponseTransport(transport, partial(self.unknown_errors.replaced, name))
+        if TopicIsUnknown in steps:
+            transport = ChangedResponseTransport(transport, partial(self.unknown_topics.replaced, name))
         if ResponseIsLate in steps:
             transport = LateResponseTransport(transport, partial(self.late_responses.taken_delay_ms, name))
         return transport
@@ -367,46 +382,6 @@ class SimulatedMembers:
         elif isinstance(change, ConsumerClosed) and name in self._transforms:
             self._transforms[name].stop()
         self._on_change_of(name, change)
-
-
-class ObservedLedger(RecordLedger):
-    """A ledger of processed records.
-
-    It calls `on_start` with each partition that its member starts to read, and `on_record` with partition and offset of
-    each processed record, and whether it is processed for the first time. It calls `on_committed` with each offset that
-    the member has committed.
-    """
-
-    def __init__(
-        self,
-        ledger: RecordLedger,
-        on_start: Callable[[TopicPartition], None],
-        on_record: Callable[[TopicPartition, int, bool], None],
-        on_committed: Callable[[], None],
-    ) -> None:
-        super().__init__()
-        self._ledger = ledger
-        self._on_start, self._on_record, self._on_committed = on_start, on_record, on_committed
-
-    def start_partition(self, partition: TopicPartition, offset: int) -> None:
-        self._on_start(partition)
-        self._ledger.start_partition(partition, offset)
-
-    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        is_first = self._ledger.record_processed(partition, offset, produced_ms, now_ms)
-        self._on_record(partition, offset, is_first)
-        return is_first
-
-    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
-        self._ledger.skip_offsets(partition, first, stop)
-
-    def record_committed(self, partition: TopicPartition, offset: int) -> None:
-        self._on_committed()
-        self._ledger.record_committed(partition, offset)
-
-    @property
-    def counts(self) -> RecordCounts:
-        return self._ledger.counts
 
 
 def _now_ms() -> int:

@@ -141,16 +141,27 @@ class SimulatedMember:
         """Let the member rejoin, and so the group rebalance, as the Java client's enforceRebalance() does (KIP-568)."""
         self._timers.run_when_resumed(lambda: self._driver.feed(EnforceRebalance(reason)))
 
-    def unsubscribe(self, then: Callable[[], None] = lambda: None) -> None:
-        """Let the application unsubscribe from all topics, and call `then`; the process goes on without a group."""
-        self._call_consumer(lambda: self._change_subscription(Unsubscribe(), then))
+    def unsubscribe(
+        self, then: Callable[[], None] = lambda: None, *, on_due: Callable[[], None] = lambda: None
+    ) -> None:
+        """Let the application unsubscribe from all topics; the process goes on without a group.
 
-    def subscribe(self, then: Callable[[], None] = lambda: None) -> None:
-        """Let the application subscribe again as it did at its start, and call `then`."""
-        self._call_consumer(lambda: self._change_subscription(self._subscription, then))
+        `on_due` is called when the application is to do so, which is at once or at the end of a pause, and `then` when
+        it does: it processes its batch first.
+        """
+        self._call_consumer(on_due, lambda: self._change_subscription(Unsubscribe(), then))
 
-    def _call_consumer(self, call: Callable[[], None]) -> None:
-        self._timers.run_when_resumed(lambda: self._driver.run_between_batches(call))
+    def subscribe(self, then: Callable[[], None] = lambda: None, *, on_due: Callable[[], None] = lambda: None) -> None:
+        """Let the application subscribe again as it did at its start. The functions are called as those of
+        `unsubscribe`."""
+        self._call_consumer(on_due, lambda: self._change_subscription(self._subscription, then))
+
+    def _call_consumer(self, on_due: Callable[[], None], call: Callable[[], None]) -> None:
+        def make_call() -> None:
+            on_due()
+            self._driver.run_between_batches(call)
+
+        self._timers.run_when_resumed(make_call)
 
     def _change_subscription(self, change: Subscribe | Unsubscribe, then: Callable[[], None]) -> None:
         then()

@@ -1,4 +1,5 @@
-"""When a classic member repeats a Metadata request that has failed or has said too little: after Kafka's backoff.
+"""When a classic member repeats a Metadata request that has failed or has said too little: after Kafka's backoff, and
+not later.
 
 refresh = MetadataRefresh(now_ms, paused)
 refresh.add_member("anna")
@@ -18,12 +19,14 @@ from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 
 REPEATS_IN_TIME: Final = (
     "A classic member that reads no records repeats a Metadata request that has failed, or whose response has an error "
-    "of a topic that may pass, after retry.backoff.ms, doubled for each time in a row up to retry.backoff.max.ms "
-    "(KIP-580), while its application is inside poll()."
+    "of a topic that may pass, at the latest after retry.backoff.ms, doubled for each time in a row up to "
+    "retry.backoff.max.ms (KIP-580), while its application is inside poll()."
 )
 FIRST_BACKOFF_MS: Final = 100
 LONGEST_BACKOFF_MS: Final = 1_000
 """Kafka's defaults of `retry.backoff.ms` and `retry.backoff.max.ms`. Simulated members have no jitter."""
+PROMPT_MS: Final = 5_000
+"""A response that comes later may find that the member has given the request up: `request.timeout.ms` is longer."""
 SLACK_MS: Final = 2
 """Times of members and of the run are rounded to milliseconds."""
 FINAL_CODES: Final = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -33,12 +36,15 @@ FINAL_CODES: Final = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, Erro
 class _Refresh:
     """What one process has learnt of the topics of the cluster, and when it has to ask again."""
 
+    is_known: bool = True
+    """Whether the counts below are those of the member: a response that it handles late may count as a failure."""
     failures: int = 0
     without_news: int = 0
     """How many responses in a row had a topic with an error that may pass, and no new partition."""
     partitions: dict[str, int] = field(default_factory=dict)
-    sent: set[int] = field(default_factory=set)
-    """Identities of the requests of this process without a response."""
+    """The most partitions of each topic that a response has named."""
+    sent_ms: dict[int, int] = field(default_factory=dict)
+    """When the requests of this process without a response were sent, by their identities."""
     due_ms: int | None = None
     interrupted_until_ms: int = 0
 
@@ -69,17 +75,20 @@ class MetadataRefresh:
             self._members[name] = _Refresh()
 
     def on_interruption(self, name: str, duration_ms: int = 0) -> None:
-        """Note that the application of a member may be outside poll() for a while, or that it ends its subscription."""
+        """Note that the application of a member may be outside poll() for a while, or that it ends its subscription.
+
+        Interruptions may come one after the other: one that begins during a pause begins at its end.
+        """
         if refresh := self._members.get(name):
             refresh.due_ms = None
-            refresh.interrupted_until_ms = max(refresh.interrupted_until_ms, self._now_ms() + duration_ms)
+            refresh.interrupted_until_ms = max(refresh.interrupted_until_ms, self._now_ms()) + duration_ms
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check when a member sends a Metadata request."""
         refresh = self._members.get(name)
         if refresh is None or not isinstance(message, MetadataRequest):
             return None
-        refresh.sent.add(id(message))
+        refresh.sent_ms[id(message)] = self._now_ms()
         due_ms, refresh.due_ms = refresh.due_ms, None
         if due_ms is None or (late_ms := self._now_ms() - due_ms) <= SLACK_MS:
             return None
@@ -88,21 +97,27 @@ class MetadataRefresh:
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note how a Metadata request has ended; `response` is None if it has failed."""
         refresh = self._members.get(name)
-        if refresh is None or id(message) not in refresh.sent:
+        if refresh is None or (sent_ms := refresh.sent_ms.pop(id(message), None)) is None:
             return
-        refresh.sent.discard(id(message))
+        now_ms = self._now_ms()
+        is_prompt = response is None or now_ms - sent_ms <= PROMPT_MS
+        is_handled = name not in self._paused and now_ms >= refresh.interrupted_until_ms and is_prompt
         is_repeated = self._take(refresh, response)
-        if is_repeated and name not in self._paused and self._now_ms() >= refresh.interrupted_until_ms:
-            refresh.set_due(self._now_ms())
+        refresh.is_known = is_handled and (refresh.is_known or not is_repeated)
+        if is_repeated and refresh.is_known:
+            refresh.set_due(now_ms)
 
     def _take(self, refresh: _Refresh, response: Any) -> bool:
         """Keep what a response says, or that there is none; returns whether the request has to be repeated."""
         if not isinstance(response, MetadataResponse):
             refresh.failures += 1
             return True
-        counts = {each.name: len(each.partitions) for each in response.topics if each.name and not each.error_code}
-        is_new = any(count > refresh.partitions.get(topic, 0) for topic, count in counts.items())
-        refresh.partitions, refresh.failures = counts, 0
+        is_new = False
+        for topic in response.topics:
+            if topic.name and len(topic.partitions) > refresh.partitions.get(topic.name, 0):
+                refresh.partitions[topic.name] = len(topic.partitions)
+                is_new = True
+        refresh.failures = 0
         is_final = all(each.error_code in FINAL_CODES for each in response.topics)
         refresh.without_news = 0 if is_new or is_final else refresh.without_news + 1
         return not is_final

@@ -36,6 +36,7 @@ from regroup.lab.checker.members.records.sent_records import SentRecords
 from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.members.subscription_calls import SubscriptionCalls
 from regroup.lab.checker.members.subscriptions import Subscriptions, check_unsubscribed_commit
+from regroup.lab.checker.members.topic_names import AssignedTopicNames
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     CommitCompleted,
@@ -70,6 +71,7 @@ class ObservedMembers:
         self.subscriptions = Subscriptions()
         self._calls = SubscriptionCalls()
         self._metadata = MetadataRefresh(state.now_ms, self._paused)
+        self._names = AssignedTopicNames(state.now_ms, self._paused)
         self._leaders = OutdatedLeaders()
         self._words = OwnWords(self.subscriptions.has_pattern)
         self._commits = Commits(state.now_ms, self._paused)
@@ -80,7 +82,7 @@ class ObservedMembers:
         self._sent, self._fetched = SentRecords(), FetchedOffsets()
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
-            *(self._generations, self._assignments, self._fetched, self._calls, self._metadata),
+            *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -101,6 +103,7 @@ class ObservedMembers:
         reads_committed: bool = False,
         auto_commits: bool = True,
         has_pattern: bool = False,
+        is_classic: bool = True,
         asks_for_metadata_alone: bool = False,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
@@ -118,7 +121,7 @@ class ObservedMembers:
         self._commits.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
         if asks_for_metadata_alone:
-            self._metadata.add_member(name)
+            (self._metadata if is_classic else self._names).add_member(name)
         self._positions.add_member(name)
         self._owners.add_member(name, group_id, is_well_behaved=is_well_behaved, has_sound_assignor=has_sound_assignor)
 
@@ -193,6 +196,7 @@ class ObservedMembers:
             self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
             self._metadata.on_request(name, message),
+            self._names.on_request(name, message),
             self._words.on_request(name, message),
             self.subscriptions.on_request(name, message),
             self._fenced.on_request(name, message),
@@ -209,6 +213,7 @@ class ObservedMembers:
         self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._metadata.on_response(name, message, response)
+        self._names.on_response(name, message, response)
         self._words.on_response(name, message, response)
         self.subscriptions.on_response(name, response)
         self._leaders.on_response(name, response)
@@ -274,7 +279,7 @@ class ObservedMembers:
                 self._member_ids.setdefault(name, set()).add(change.member_id)
                 self._fenced.on_new_life(name)
             case ConsumerError():
-                self._report_each(self._words.on_error(name, change))
+                self._report_each(self._words.on_error(name, change), self.subscriptions.on_error(name, change))
                 self._metadata.on_interruption(name, POLL_RETRY_MS)
                 if change.is_fatal:  # its process ends by this
                     self._owners.on_member_stop(name, at_ms)
@@ -286,10 +291,10 @@ class ObservedMembers:
     def _report_each(self, *violations: MemberViolation | None) -> None:
         self._violations.report_all(each for each in violations if each)
 
-    def on_subscription_call_planned(self, name: str) -> None:
+    def on_subscription_call_due(self, name: str) -> None:
         """Note that the application of a member is to unsubscribe or to subscribe, now or when it has processed its
         batch."""
-        self._calls.on_planned(name)
+        self._calls.on_due(name)
 
     def on_subscribe(self, name: str) -> None:
         """Note that the application of a member subscribes again."""

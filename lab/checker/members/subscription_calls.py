@@ -1,7 +1,7 @@
 """When the application of a member unsubscribes, and subscribes again: between two batches of records.
 
 calls = SubscriptionCalls()
-calls.on_planned("anna")                  # by the plan, anna's application unsubscribes as soon as it can
+calls.on_due("anna")                  # anna's application is to unsubscribe as soon as it can
 calls.on_record("anna", now_ms)           # anna has processed a record; the violation that this is, or None
 calls.on_called("anna")                   # anna's application has unsubscribed
 """
@@ -17,28 +17,29 @@ CALLS_BETWEEN_BATCHES: Final = (
 
 
 class SubscriptionCalls:
-    """The calls that the applications of members have yet to make, by name of the member."""
+    """The calls that the applications of members have yet to make, by the name of the member."""
 
     def __init__(self) -> None:
-        self._planned: dict[str, int] = {}
+        self._due: dict[str, int] = {}
         """How many calls a member has yet to make."""
         self._batch_ms: dict[str, int] = {}
         """When a member with such a call has completed a batch. All records of a batch are processed at its end."""
 
-    def on_planned(self, name: str) -> None:
-        """Note that the application of a member calls its consumer as soon as it can: now, or after its batch."""
-        self._planned[name] = self._planned.get(name, 0) + 1
+    def on_due(self, name: str) -> None:
+        """Note that the application of a member, which is not paused, is to call its consumer: now, or after its
+        batch."""
+        self._due[name] = self._due.get(name, 0) + 1
 
     def on_called(self, name: str) -> None:
         """Note that it has made such a call."""
-        left = self._planned.pop(name, 1) - 1
+        left = self._due.pop(name, 1) - 1
         if left:
-            self._planned[name] = left
+            self._due[name] = left
         self._batch_ms.pop(name, None)
 
     def on_record(self, name: str, now_ms: int) -> MemberViolation | None:
         """Check a record that a member has processed at a time in milliseconds."""
-        if name not in self._planned:
+        if name not in self._due:
             return None
         completed_ms = self._batch_ms.setdefault(name, now_ms)
         if now_ms == completed_ms:
@@ -48,7 +49,7 @@ class SubscriptionCalls:
 
     def on_new_life(self, name: str) -> None:
         """Note that the process of a member has ended, which makes no call any more."""
-        self._planned.pop(name, None)
+        self._due.pop(name, None)
         self._batch_ms.pop(name, None)
 
     def on_note(self, name: str, note: MemberNote) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
-from regroup.members.consumer.effects import CommitCompleted, ConsumerErrorKind
+from regroup.members.consumer.effects import CommitCompleted, ConsumerError, ConsumerErrorKind
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
     Subscription,
@@ -29,12 +29,17 @@ PATTERN_NEEDS_METADATA: Final = (
     "then."
 )
 LEADER_ASSIGNS_ALL_TOPICS: Final = (
-    "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning "
-    "and no member owns any yet."
+    "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning, "
+    "no member owns any yet, and no broker has told the leader that there is no such topic."
 )
 UNSUBSCRIBED_COMMITS: Final = "A consumer that has not subscribed commits without a membership."
+LATE_ERROR_WAITS: Final = (
+    "The error of a JoinGroup from before its application has unsubscribed ends poll() only when the application has "
+    "subscribed again."
+)
 SUBSCRIPTION_SENTENCES: Final = (
     UNSUBSCRIBED_STAYS_OUT,
+    LATE_ERROR_WAITS,
     PATTERN_NEEDS_METADATA,
     LEADER_ASSIGNS_ALL_TOPICS,
     UNSUBSCRIBED_COMMITS,
@@ -50,10 +55,14 @@ class Subscriptions:
         """The topics that have existed from the beginning of the run."""
         self._without_metadata: set[str] = set()
         """Members that have got no metadata since they subscribed to a pattern."""
+        self._not_found: dict[str, set[str]] = {}
+        """By the name of a member, the topics that do not exist by the last Metadata response to it."""
         self._with_pattern: set[str] = set()
         self._sound: set[str] = set()
         """Members whose assignor, when they lead, is without a fault."""
         self._unsubscribed: set[str] = set()
+        self._late_errors: dict[str, int] = {}
+        """By the name of a member that has unsubscribed, the error code of a JoinGroup response that came later."""
         self._to_assign: dict[str, set[str]] = {}
         """By the name of a leader, the topics to which the members of its generation subscribe."""
 
@@ -74,6 +83,8 @@ class Subscriptions:
     def on_new_life(self, name: str) -> None:
         """Note that the process of a member has ended: the next one knows no topics, and subscribes."""
         self._unsubscribed.discard(name)
+        self._late_errors.pop(name, None)
+        self._not_found.pop(name, None)
         self._to_assign.pop(name, None)
         if name in self._with_pattern:
             self._without_metadata.add(name)
@@ -89,6 +100,7 @@ class Subscriptions:
     def on_subscribe(self, name: str) -> None:
         """Note that the application of a member has subscribed again."""
         self._unsubscribed.discard(name)
+        self._late_errors.pop(name, None)
         if name in self._with_pattern:
             self._without_metadata.add(name)
 
@@ -96,13 +108,22 @@ class Subscriptions:
         """Keep what a member learns: the topics of the cluster, and as a leader the subscriptions of its group."""
         if isinstance(response, MetadataResponse):
             self._without_metadata.discard(name)
+            self._not_found[name] = {each.name or "" for each in response.topics if each.error_code}
         elif isinstance(response, JoinGroupResponse):
+            if response.error_code and name in self._unsubscribed:
+                self._late_errors[name] = response.error_code
             leads = not response.error_code and response.leader == response.member_id and not response.skip_assignment
             self._to_assign.pop(name, None)
             if leads and name in self._sound:
                 subscriptions = [each for row in response.members if (each := _subscription(row.metadata)) is not None]
                 owned = {each.topic for row in subscriptions for each in row.owned_partitions}
                 self._to_assign[name] = {topic for row in subscriptions for topic in row.topics} - owned
+
+    def on_error(self, name: str, error: ConsumerError) -> MemberViolation | None:
+        """Check an error that ends poll()."""
+        if error.code is not None and self._late_errors.get(name) == error.code:
+            return MemberViolation(LATE_ERROR_WAITS, f"{name} gets {error}")
+        return None
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a JoinGroup, and what a leader assigns."""
@@ -112,7 +133,7 @@ class Subscriptions:
             case JoinGroupRequest() if name in self._without_metadata:
                 return MemberViolation(PATTERN_NEEDS_METADATA, f"{name} joins without metadata")
             case SyncGroupRequest() if message.assignments and name in self._to_assign:
-                wanted = self._to_assign.pop(name) & self._topics
+                wanted = (self._to_assign.pop(name) & self._topics) - self._not_found.get(name, set())
                 assigned = {
                     partition.topic
                     for each in message.assignments

@@ -1,23 +1,33 @@
-"""Draws topics that are deleted and created again while members with a sticky assignor subscribe to them.
+"""Draws topics that are deleted and created again while members of the consumer protocol, or with a sticky assignor,
+subscribe to them, and topics of which brokers have yet to learn.
 
     steps = draw_recreation(random_stream("topic created again"), plan, steps, duration_ms)
+    plan = with_unknown_topic(random_stream("unknown topic"), plan)
 
-The new topic has at least as many partitions as the deleted one. With fewer Kafka's sticky assignors keep partitions
-that no longer exist. It is created in the same moment, since a client that asks for a deleted topic creates it with one
-partition (`auto.create.topics.enable`).
+A topic that is created again has at least as many partitions as the deleted one. With fewer Kafka's sticky assignors
+keep partitions that no longer exist. It is created in the same moment, since a client that asks for a deleted topic
+creates it with one partition (`auto.create.topics.enable`).
 """
 
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final
 
+from msgspec.structs import replace
+
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import TopicIsUnknown
 from regroup.lab.plan.steps import TopicGrows, TopicIsCreated, TopicIsDeleted
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.plan.validation import CLASSIC
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
 
 RECREATION_SHARE: Final = 1 / 12
 """The share of plans of classic groups with a sticky assignor in which a topic is deleted and created again."""
+CONSUMER_RECREATION_SHARE: Final = 1 / 3
+"""The share of plans of the consumer protocol alone, without records, in which all topics are."""
+
+UNKNOWN_TOPIC_SHARE: Final = 1 / 12
+"""The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""
 
 
 def draw_recreation(
@@ -26,16 +36,43 @@ def draw_recreation(
     """Draw the steps in which a topic is deleted and created again; mostly none. `steps` are those of the plan so far,
     `duration_ms` is for how long there are faults."""
     members = plan.members.values()
-    if any(each.protocol != CLASSIC for each in members) or not any(map(_is_sticky, members)):
+    is_of_consumers = all(each.protocol == CONSUMER for each in members) and not plan.workload.records_per_s
+    is_sticky = all(each.protocol == CLASSIC for each in members) and any(map(_is_sticky, members))
+    share = CONSUMER_RECREATION_SHARE if is_of_consumers else RECREATION_SHARE if is_sticky else 0.0
+    if rng.random() >= share:
         return
-    if rng.random() >= RECREATION_SHARE:
-        return
-    topic = rng.choice(list(plan.topics))
+    # A member that asks for the new id of one topic may learn that of another one before it is assigned that.
+    topics = rng.sample(list(plan.topics), len(plan.topics)) if is_of_consumers else [rng.choice(list(plan.topics))]
+    at_ms = rng.randrange(duration_ms) // 100 * 100
+    for topic in topics:
+        yield from _recreation(rng, plan, steps, topic, StepTrigger(delay_ms=min(at_ms, duration_ms - 1)))
+        at_ms += rng.choice((5, 20, 100, 500))
+
+
+def _recreation(
+    rng: Random, plan: SimulationPlan, steps: Sequence[PlannedStep], topic: str, trigger: StepTrigger
+) -> Iterator[PlannedStep]:
     grown = [each.step.partitions for each in steps if isinstance(each.step, TopicGrows) and each.step.topic == topic]
     partitions = max(plan.topics[topic], *grown, 0) + rng.choice((0, 0, 1, 4))
-    trigger = StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100)
     yield PlannedStep(trigger, TopicIsDeleted(topic))
     yield PlannedStep(trigger, TopicIsCreated(topic, partitions))
+
+
+def with_unknown_topic(rng: Random, plan: SimulationPlan) -> SimulationPlan:
+    """A plan in which brokers tell a member that its topic does not exist, when it joins and later; mostly the plan as
+    it is. Where records are read, the member could not read them meanwhile."""
+    members = plan.members
+    if plan.workload.records_per_s or any(each.protocol != CLASSIC for each in members.values()):
+        return plan
+    if rng.random() >= UNKNOWN_TOPIC_SHARE:
+        return plan
+    name = rng.choice(list(members))
+    topic = rng.choice(members[name].topics)
+    steps = [
+        PlannedStep(StepTrigger(delay_ms=at_ms), TopicIsUnknown(name, topic, rng.choice((3_000, 20_000))))
+        for at_ms in (0, rng.randrange(plan.faults_end_ms) // 100 * 100)
+    ]
+    return replace(plan, steps=(*steps, *plan.steps))
 
 
 def _is_sticky(member: MemberPlan) -> bool:

@@ -62,6 +62,9 @@ UNKNOWN_COMMIT_ERROR_SHARE: Final = 1 / 3
 """The share of plans with records in which a commit is answered with an error code that no client knows."""
 UNSUBSCRIBING_SHARE: Final = 1 / 12
 """The share of plans with classic members in which one unsubscribes, and subscribes again later."""
+LATE_ERROR_SHARE: Final = 1 / 12
+"""The share of plans with classic members in which one unsubscribes while its JoinGroup is in flight, whose response
+then has an error code that no client knows."""
 UNSUBSCRIBING_READER_SHARE: Final = 1 / 2
 """The share of plans with records and classic members in which one unsubscribes again and again while it reads."""
 REFUSED_COMMIT_SHARE: Final = 1 / 2
@@ -136,6 +139,9 @@ def draw_situations(random_stream: RandomStream, plan: SimulationPlan, duration_
     if classic and unsubscribing.random() < UNSUBSCRIBING_SHARE:
         step = Unsubscribes(unsubscribing.choice(classic), unsubscribing.choice((5_000, 30_000)))
         yield _at(unsubscribing.randrange(duration_ms), step)
+    late_errors = random_stream("late errors")
+    if classic and late_errors.random() < LATE_ERROR_SHARE:
+        yield from draw_late_error(late_errors, late_errors.choice(classic))
     if plan.workload.records_per_s:
         yield from draw_reading_situations(random_stream, plan, classic, consumers, duration_ms)
     lost = random_stream("lost creations")
@@ -145,6 +151,14 @@ def draw_situations(random_stream: RandomStream, plan: SimulationPlan, duration_
 
 def _at(at_ms: int, step: SimulationStep) -> PlannedStep:
     return PlannedStep(StepTrigger(delay_ms=at_ms // 100 * 100), step)
+
+
+def draw_late_error(rng: Random, member: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which a member unsubscribes while its JoinGroup waits for others, and the response has an error
+    that its application gets when it subscribes again."""
+    milestone, at_ms = f"{member} sends JoinGroup", rng.choice((100, 1_000))
+    yield PlannedStep(StepTrigger(milestone, at_ms), ErrorIsUnknown(member, "JoinGroup"))
+    yield PlannedStep(StepTrigger(milestone, at_ms), Unsubscribes(member, rng.choice((5_000, 30_000))))
 
 
 def draw_odd_requests(rng: Random, groups: Sequence[str], duration_ms: int) -> Iterator[PlannedStep]:

@@ -2,19 +2,14 @@
 
 unknown = UnknownErrors()
 unknown.expect("anna", "Heartbeat")
-transport = UnknownErrorTransport(transport, partial(unknown.replaced, "anna"))
+transport = ChangedResponseTransport(transport, partial(unknown.replaced, "anna"))
 """
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.lab.simulation.network.forwarding_transport import ForwardingTransport
-from regroup.members.consumer.effects import OutgoingRequest
-from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
-from regroup.members.transports.base import MemberTransport, TransportCallback
 from regroup.protocol.apis import APIS
 from regroup.protocol.message import Message
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetCommitResponseTopic
@@ -49,19 +44,3 @@ class UnknownErrors:
 
 def _refused(topic: OffsetCommitResponseTopic) -> OffsetCommitResponseTopic:
     return replace(topic, partitions=[replace(each, error_code=UNKNOWN_ERROR_CODE) for each in topic.partitions])
-
-
-class UnknownErrorTransport(ForwardingTransport):
-    """The network transport of a member. `replaced` returns what the member gets in place of a response."""
-
-    def __init__(self, transport: MemberTransport, replaced: Callable[[Message], Message]) -> None:
-        super().__init__(transport)
-        self._replaced = replaced
-
-    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
-        def handle(received: ResponseReceived | RequestFailed) -> None:
-            if isinstance(received, ResponseReceived):
-                received = replace(received, response=self._replaced(received.response))
-            callback(received)
-
-        self._transport.send(request, handle)

@@ -6,7 +6,7 @@ import pytest
 
 from regroup.coordinator.consumer.events import MemberSubscribed
 from regroup.coordinator.consumer.migration.events import ClassicMemberJoined
-from regroup.coordinator.events import AppendFailed, MemberLeft, MemberRemoved
+from regroup.coordinator.events import AppendFailed, AssignmentWritten, MemberLeft, MemberRemoved
 from regroup.coordinator.serialization import decode_event
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import ProtocolIsChanged, ResponseIsLate
@@ -17,9 +17,12 @@ from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.simulation.clients.lab_client import LabClient, first_code
 from regroup.lab.simulation.clients.late_responses import LateResponses
 from regroup.lab.simulation.clients.unknown_errors import UnknownErrors
+from regroup.lab.simulation.clients.unknown_topics import UnknownTopics
 from regroup.lab.simulation.run import play
 from regroup.lab.simulation.virtual_clock import START_MS
+from regroup.protocol.consumer.subscription import decode_assignment
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponseTopic
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from regroup.protocol.messages.offsets import (
     OffsetCommitResponse,
@@ -192,3 +195,29 @@ def test_the_groups_of_a_stopped_broker_are_loaded_by_the_next_one_and_again_by_
     assert not played.failed
     loads = [each for each in played.records if each.type == "coordinator-loaded"]
     assert [each.at_ms - START_MS for each in loads] == loads_ms
+
+
+def test_a_topic_is_missing_for_one_member_until_its_brokers_have_learnt_of_it() -> None:
+    unknown = UnknownTopics()
+    orders = MetadataResponseTopic(name="orders", partitions=[])
+    response = MetadataResponse(brokers=[], topics=[orders, MetadataResponseTopic(name="clicks", partitions=[])])
+    unknown.begin("anna", "orders")
+    missing = unknown.replaced("anna", response)
+    assert isinstance(missing, MetadataResponse)
+    assert [each.error_code for each in missing.topics] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
+    assert unknown.replaced("ben", response) == response
+    unknown.end("anna", "orders")
+    assert unknown.replaced("anna", response) == response
+
+
+def test_a_leader_assigns_a_topic_when_its_brokers_have_learnt_of_it() -> None:
+    played = outcome("at 0s: brokers tell anna for 20s that topic orders does not exist")
+    written = [(each.at_ms, decode_event(each)) for each in played.records if each.type == "assignment-written"]
+    assigning_ms = [
+        at_ms - played.records[0].at_ms
+        for at_ms, event in written
+        if isinstance(event, AssignmentWritten)
+        and any(decode_assignment(each).partitions for each in event.assignments.values())
+    ]
+    assert len(written) > len(assigning_ms) > 0
+    assert min(assigning_ms) > 15_000

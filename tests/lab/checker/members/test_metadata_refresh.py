@@ -1,4 +1,4 @@
-"""When a classic member repeats a Metadata request: after 100 ms, doubled for each time in a row up to a second."""
+"""When a classic member repeats a Metadata request: at the latest after 100 ms, doubled each time up to a second."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def anna() -> Observed:
 
 
 @pytest.mark.parametrize("response", [None, MISSING])
-def test_each_time_in_a_row_the_backoff_is_doubled_up_to_a_second(anna: Observed, response: Any) -> None:
+def test_each_time_in_a_row_a_member_may_wait_twice_as_long_up_to_a_second(anna: Observed, response: Any) -> None:
     asked = [anna.ask(each, response) for each in (0, 100, 200, 400, 800, 1_000, 1_000)]
     assert asked == [None] * 7
     assert anna.ask(1_003, response) == REPEATS_IN_TIME
@@ -84,14 +84,58 @@ def test_a_response_with_new_partitions_ends_the_row_of_those_without(anna: Obse
 def test_an_application_outside_poll_repeats_nothing_until_it_is_back(anna: Observed) -> None:
     assert anna.ask(0, None) is None
     anna.refresh.on_interruption("anna", 5_000)
-    assert anna.ask(4_000, None) is None
+    assert [anna.ask(each, None) for each in (4_000, 1_000)] == [None, None]
+    assert anna.ask(1_000, MetadataResponse(brokers=[], topics=[found(1)])) is None
+    assert [anna.ask(each, None) for each in (0, 200)] == [None, REPEATS_IN_TIME]
+
+
+def test_two_interruptions_come_one_after_the_other(anna: Observed) -> None:
+    anna.refresh.on_interruption("anna", 5_000)
+    anna.refresh.on_interruption("anna", 4_000)
+    assert anna.ask(8_000, None) is None
     assert anna.ask(1_000, None) is None
-    assert anna.ask(500, None) == REPEATS_IN_TIME
 
 
-def test_what_fails_in_a_pause_is_repeated_at_any_time(anna: Observed) -> None:
+def test_what_comes_in_a_pause_is_repeated_at_any_time(anna: Observed) -> None:
     anna.paused.add("anna")
     assert [anna.ask(each, None) for each in (0, 5_000)] == [None, None]
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_after_a_response_that_may_have_come_too_late_the_count_begins_with_the_next_success(
+    anna: Observed, *, is_late: bool
+) -> None:
+    all_topics, message = MetadataResponse(brokers=[], topics=[found(1)]), MetadataRequest(topics=[])
+    assert [anna.ask(each, None) for each in (0, 100)] == [None, None]
+    anna.now_ms += 200
+    assert anna.refresh.on_request("anna", message) is None
+    anna.paused.update(["anna"] * (not is_late))
+    anna.now_ms += 6_000 if is_late else 1_000
+    anna.refresh.on_response("anna", message, all_topics)
+    anna.paused.clear()
+    assert [anna.ask(each, None) for each in (0, 800)] == [None, None], "four failures, if it was one"
+    assert [anna.ask(each, all_topics) for each in (1_000, 0)] == [None, None]
+    assert [anna.ask(each, None) for each in (0, 200)] == [None, REPEATS_IN_TIME]
+
+
+def test_failures_and_responses_without_news_are_not_added(anna: Observed) -> None:
+    assert [anna.ask(each, MISSING) for each in (0, 100)] == [None, None]
+    assert anna.ask(200, None) is None
+    assert anna.ask(204, MISSING) == REPEATS_IN_TIME
+
+
+def test_a_topic_that_may_not_be_read_is_not_asked_for_again(anna: Observed) -> None:
+    refused = MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name="orders")
+    assert anna.ask(0, MetadataResponse(brokers=[], topics=[refused])) is None
+    assert anna.ask(5_000, None) is None
+
+
+def test_partitions_that_were_there_before_are_no_news(anna: Observed) -> None:
+    with_news = MetadataResponse(brokers=[], topics=[*MISSING.topics, found(2)])
+    assert [anna.ask(each, with_news) for each in (0, 100)] == [None, None]
+    assert [anna.ask(each, MISSING) for each in (100, 200)] == [None, None]
+    assert anna.ask(400, with_news) is None
+    assert anna.ask(800, with_news) is None
 
 
 def test_a_new_process_knows_nothing_of_the_requests_of_the_former_one(anna: Observed) -> None:

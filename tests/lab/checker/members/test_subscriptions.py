@@ -4,6 +4,7 @@ import pytest
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.subscriptions import (
+    LATE_ERROR_WAITS,
     LEADER_ASSIGNS_ALL_TOPICS,
     PATTERN_NEEDS_METADATA,
     UNSUBSCRIBED_COMMITS,
@@ -19,7 +20,8 @@ from regroup.protocol.consumer.subscription import (
     encode_assignment,
     encode_subscription,
 )
-from regroup.protocol.messages.cluster import MetadataResponse
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponseTopic
 from regroup.protocol.messages.group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -130,3 +132,43 @@ def test_a_consumer_that_has_not_subscribed_must_not_commit_as_a_member(
     error = ConsumerError(kind, "the commit has failed") if kind else None
     violation = check_unsubscribed_commit(sent, CommitCompleted({}, error, is_auto_commit=False))
     assert (violation.sentence if violation else None) == (UNSUBSCRIBED_COMMITS if is_found else None)
+
+
+def fail(observed: Subscriptions, code: int = 999) -> MemberViolation | None:
+    """What is found if poll() of anna ends with the error of this code."""
+    return observed.on_error("anna", ConsumerError(ConsumerErrorKind.GROUP, "refused", code))
+
+
+def test_the_error_of_a_join_group_from_before_waits_for_the_next_subscription() -> None:
+    observed = subscriptions()
+    observed.on_unsubscribe("anna")
+    observed.on_response("anna", JoinGroupResponse(error_code=999, leader="", member_id=""))
+    violation = fail(observed)
+    assert violation is not None
+    assert violation.sentence == LATE_ERROR_WAITS
+    observed.on_subscribe("anna")
+    assert fail(observed) is None
+
+
+def test_the_poll_of_a_member_that_has_unsubscribed_may_end_with_another_error() -> None:
+    observed = subscriptions()
+    observed.on_unsubscribe("anna")
+    observed.on_response("anna", JoinGroupResponse(error_code=999, leader="", member_id=""))
+    assert fail(observed, 998) is None
+
+
+def test_the_poll_of_a_subscribed_member_ends_with_the_error_of_its_join_group() -> None:
+    observed = subscriptions()
+    observed.on_response("anna", JoinGroupResponse(error_code=999, leader="", member_id=""))
+    assert fail(observed) is None
+
+
+def test_a_leader_need_not_assign_a_topic_that_does_not_exist_by_its_metadata() -> None:
+    observed = subscriptions()
+    missing = MetadataResponseTopic(name="clicks", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    observed.on_response("anna", MetadataResponse(brokers=[], topics=[missing]))
+    assert lead(observed, "orders") is None
+    observed.on_response("anna", MetadataResponse(brokers=[], topics=[]))
+    violation = lead(observed, "orders")
+    assert violation is not None
+    assert violation.sentence == LEADER_ASSIGNS_ALL_TOPICS

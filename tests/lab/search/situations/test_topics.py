@@ -1,10 +1,12 @@
 """Topics that are deleted and created again in drawn plans with a sticky assignor."""
 
 from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.rare_steps import TopicIsUnknown
 from regroup.lab.plan.steps import TopicGrows, TopicIsCreated, TopicIsDeleted
-from regroup.lab.search.situations.topics import RECREATION_SHARE
+from regroup.lab.plan.validation import CONSUMER
+from regroup.lab.search.situations.topics import CONSUMER_RECREATION_SHARE, RECREATION_SHARE, UNKNOWN_TOPIC_SHARE
 from regroup.lab.search.swarm import draw_plan
-from regroup.lab.search.swarm_protocols import has_consumer_protocol
+from regroup.lab.search.swarm_protocols import has_consumer_protocol, is_mixed
 
 PLANS = [draw_plan(seed) for seed in range(600)]
 
@@ -26,7 +28,26 @@ def test_a_topic_of_a_sticky_assignor_is_created_again_with_as_many_partitions_o
     assert drawn > 600 * RECREATION_SHARE / 2
 
 
-def test_plans_with_the_consumer_protocol_delete_no_topic() -> None:
-    plans = [plan for plan in PLANS if has_consumer_protocol(plan.members)]
-    assert len(plans) > 50
-    assert [plan.seed for plan in plans for each in plan.steps if isinstance(each.step, TopicIsDeleted)] == []
+def test_topics_of_the_consumer_protocol_are_created_again_and_those_of_mixed_groups_are_not_deleted() -> None:
+    of_consumers = [plan for plan in PLANS if all(each.protocol == CONSUMER for each in plan.members.values())]
+    pure = [plan for plan in of_consumers if not plan.workload.records_per_s]
+    mixed = [plan for plan in PLANS if is_mixed(plan.members)]
+    assert min(len(pure), len(mixed)) > 20
+    deleting, deleting_mixed = (
+        [plan for plan in some if any(isinstance(each.step, TopicIsDeleted) for each in plan.steps)]
+        for some in (pure, mixed)
+    )
+    assert len(pure) * CONSUMER_RECREATION_SHARE / 2 < len(deleting) < len(pure) * CONSUMER_RECREATION_SHARE * 2
+    assert deleting_mixed == []
+
+
+def test_brokers_do_not_know_the_topic_of_a_member_where_no_records_are_read() -> None:
+    drawn = [plan for plan in PLANS if any(isinstance(each.step, TopicIsUnknown) for each in plan.steps)]
+    assert len(drawn) > 600 * UNKNOWN_TOPIC_SHARE / 2
+    assert not any(plan.workload.records_per_s or has_consumer_protocol(plan.members) for plan in drawn)
+    assert all(
+        each.step.topic in plan.members[each.step.member].topics
+        for plan in drawn
+        for each in plan.steps
+        if isinstance(each.step, TopicIsUnknown)
+    )

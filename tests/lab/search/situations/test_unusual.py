@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.rare_steps import Unsubscribes
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, check_plan
 from regroup.lab.search.seed_run import run_seed
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
@@ -49,6 +50,16 @@ def test_half_of_the_plans_with_records_have_a_member_that_unsubscribes_again_an
     reading = SimulationPlan(members={"anna": MemberPlan(), "ben": MemberPlan()}, workload=RECORDS)
     counts = [steps_of(seed, reading).count("Unsubscribes") for seed in SEEDS]
     assert 0.4 < sum(count >= 4 for count in counts) / len(SEEDS) < 0.6
+
+
+def test_in_some_plans_a_join_group_is_refused_after_its_member_has_unsubscribed() -> None:
+    plan = SimulationPlan(members={"anna": MemberPlan()})
+    at = [
+        [each.trigger for each in steps if isinstance(each.step, Unsubscribes) and each.trigger.milestone]
+        for steps in (list(draw_situations(partial(stream_of, seed), plan, 60_000)) for seed in SEEDS)
+    ]
+    assert 0.04 < sum(map(bool, at)) / len(SEEDS) < 0.13
+    assert {each.milestone for some in at for each in some} == {"anna sends JoinGroup"}
 
 
 def test_only_mixed_groups_have_members_that_change_their_protocol() -> None:
