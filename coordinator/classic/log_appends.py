@@ -87,9 +87,11 @@ def failed_replacement_response(group: Group, append: PendingAppend, code: Error
 
     It names the leader that the group had when the member joined, as Kafka's does, also if there is another one since.
     """
-    written, old = append.group_metadata, append.replaced_member
-    if append.kind is not LogRecordKind.STATIC_MEMBER_REPLACEMENT or written is None or old is None:
+    if append.kind is not LogRecordKind.STATIC_MEMBER_REPLACEMENT:
         return None
+    written, old = append.group_metadata, append.replaced_member
+    assert written is not None, "a replacement is written with the record of its group"
+    assert old is not None, "a replacement has a former member"
     leader_id = old.member_id if written.leader_id == append.member_id else written.leader_id
     return responses.lost_replacement_response(group, code, leader_id)
 
