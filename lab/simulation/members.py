@@ -254,29 +254,25 @@ class SimulatedMembers:
 
     def unsubscribe(self, name: str) -> None:
         """Let a running classic member unsubscribe from all topics; nothing happens if it does not run."""
-        member, checker = self.by_name.get(name), self._checker
-        if not isinstance(member, SimulatedMember) or member.is_stopped:
-            return
-        if checker is None:
-            member.unsubscribe()
-        else:
-            members = checker.members
-            member.unsubscribe(
-                partial(members.on_unsubscribe, name), on_due=partial(members.on_subscription_call_due, name)
-            )
+        observe = self._checker.members.on_unsubscribe if self._checker else None
+        self._change_subscription(name, SimulatedMember.unsubscribe, observe)
 
     def subscribe(self, name: str) -> None:
         """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
-        member, checker = self.by_name.get(name), self._checker
+        observe = self._checker.members.on_subscribe if self._checker else None
+        self._change_subscription(name, SimulatedMember.subscribe, observe)
+
+    def _change_subscription(
+        self, name: str, change: Callable[..., None], observe: Callable[[str], None] | None
+    ) -> None:
+        member = self.by_name.get(name)
         if not isinstance(member, SimulatedMember) or member.is_stopped:
             return
-        if checker is None:
-            member.subscribe()
+        if self._checker is None or observe is None:
+            change(member)
         else:
-            members = checker.members
-            member.subscribe(
-                partial(members.on_subscribe, name), on_due=partial(members.on_subscription_call_due, name)
-            )
+            on_due = self._checker.members.on_subscription_call_due
+            change(member, partial(observe, name), on_due=partial(on_due, name))
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""
