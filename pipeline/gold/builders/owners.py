@@ -162,7 +162,7 @@ class ConsumerOwners(TableBuilder):
                 self.update_gaps(after, at_ms, rows)
 
     def update_gaps(self, group: Group, at_ms: int, rows: FoldedRows) -> None:
-        reasons = partial(consumer_reasons, consumer_of(group), self._ownership.topic_names)
+        reasons = partial(consumer_reasons, consumer_of(group), self._ownership.topic_keys)
         self._ownership.update_gaps(at_ms, GroupKind.CONSUMER, reasons, rows)
 
     def _update_owners(self, transition: Transition, rows: FoldedRows) -> None:
@@ -203,7 +203,7 @@ class ConsumerOwners(TableBuilder):
             )
 
     def _named(self, partitions: Iterable[tuple[str, int]]) -> Iterator[TopicPartition]:
-        return named_partitions(partitions, self._ownership.topic_names)
+        return named_partitions(partitions, self._ownership.topic_keys)
 
 
 def named_partitions(partitions: Iterable[tuple[str, int]], names: Mapping[str, str]) -> Iterator[TopicPartition]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from regroup.coordinator.group import GroupKind, MemberId
-from regroup.pipeline.gold.builders.ownership_window import OwnershipWindow
+from regroup.pipeline.gold.builders.ownership_window import OwnershipWindow, replace_topic
 from regroup.pipeline.gold.folded_rows import FoldedRows
 from regroup.protocol.consumer.subscription import TopicPartition, topic_partitions
 
@@ -47,6 +47,11 @@ class Ownership:
         """The identity of each partition's present owner, or else of its last one."""
         self.topic_names: dict[str, str] = {}
         """The names of topics by their ids."""
+        self.topic_keys: dict[str, str] = {}
+        """What stands for each topic in the partitions here, by topic id: its name, or its id if it was deleted and
+        another topic has its name."""
+        self._topic_ids: dict[str, str] = {}
+        """The ids of topics by their names, of deleted ones too until one of the same name is created."""
         self.window = OwnershipWindow()
         self.has_changed = True
         """Whether owners, subscriptions or topics have changed since the gaps were last updated."""
@@ -81,11 +86,17 @@ class Ownership:
         """The partitions that have an owner."""
         return [partition for partition, owners in self._owners.items() if owners]
 
-    def on_topic(self, topic: str, partitions: int, topic_id: str) -> None:
+    def on_topic(self, topic: str, partitions: int, topic_id: str, at_ms: int, kind: GroupKind) -> None:
         """Set a topic's number of partitions after it was created, got more, or was deleted (0)."""
+        former_id = self._topic_ids.get(topic, topic_id)
+        if former_id != topic_id and topic_id and kind is GroupKind.CONSUMER:
+            self._replace(topic, former_id)
         self._partition_counts[topic] = partitions
         if topic_id:
-            self.topic_names[topic_id] = topic
+            self.topic_names[topic_id] = self.topic_keys[topic_id] = topic
+            self._topic_ids[topic] = topic_id
+        if not partitions and kind is GroupKind.CONSUMER:
+            self.window.topic_deleted(topic, at_ms)
         self._counted_partitions = None
         self.has_changed = True
 
@@ -161,7 +172,7 @@ class Ownership:
             del owners[member_id]
             self._add_period(rows, member_id, partition, owned.pop(partition), at_ms, ended_by, last_seen_ms)
             self.has_changed = True
-            if not owners:
+            if not owners and self._partition_counts.get(partition.topic) != 0:
                 lost(partition, at_ms)
         if not owned:
             del self._partitions[member_id]
@@ -209,6 +220,22 @@ class Ownership:
                 opened[reason] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch)
             gaps[partition] = opened[reason]
 
+    def _replace(self, topic: str, topic_id: str) -> None:
+        """Let the id of a deleted topic stand for it from now on: a new topic has got its name.
+
+        Members of a consumer protocol's group may hold partitions of both. A classic group knows topics by name alone.
+        """
+        self.topic_keys[topic_id] = topic_id
+        self._partition_counts[topic_id] = 0
+        self.window.topic_replaced(topic, topic_id)
+        replace_topic(self.last_owner, topic, topic_id)
+        replace_topic(self._owners, topic, topic_id)
+        for partitions in self._partitions.values():
+            replace_topic(partitions, topic, topic_id)
+        for times_ms in self._commits_ms.values():
+            if topic in times_ms:
+                times_ms[topic_id] = times_ms.pop(topic)
+
     def _find_unowned(self, at_ms: int, rows: FoldedRows) -> None:
         """Find the partitions without an owner, and end the gaps of others."""
         owners, gaps, topics_differ = self._owners, self._gaps, self._counted_partitions is None
@@ -237,7 +264,8 @@ class Ownership:
         topic, number = partition
         commits_ms = self._commits_ms.get(member_id)
         last_commit_ms = commits_ms.get(topic, {}).get(number) if commits_ms else None
-        rows.ownership.append((topic, number, member_id, *period, to_ms, ended_by, last_seen_ms, last_commit_ms))
+        name = self.topic_names.get(topic, topic)
+        rows.ownership.append((name, number, member_id, *period, to_ms, ended_by, last_seen_ms, last_commit_ms))
 
     def _subscribed_partitions(self) -> Collection[TopicPartition]:
         """Every partition of the subscribed topics.

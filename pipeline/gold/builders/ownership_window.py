@@ -1,5 +1,7 @@
 """What became of the partitions since a moment: which got an owner, and how long each had none."""
 
+from typing import Any
+
 from regroup.protocol.consumer.subscription import TopicPartition
 
 
@@ -11,6 +13,8 @@ class OwnershipWindow:
         """The partitions that have lost their owner and have none, with the time at which they did."""
         self._ownerless_ms: dict[TopicPartition, int] = {}
         """Of partitions that got an owner again, how long they had none within the window."""
+        self._deleted_ms: dict[str, int] = {}
+        """When topics were deleted within the window."""
         self._began_ms = 0
         self.movements: dict[TopicPartition, str] = {}
         """How each partition that got an owner got it last: new, moved, or revoked_and_returned."""
@@ -19,10 +23,24 @@ class OwnershipWindow:
         """Discard what was recorded, and record from this time on."""
         self._began_ms = at_ms
         self._ownerless_ms, self.movements = {}, {}
+        if self._deleted_ms:
+            self._lost_ms = {each: ms for each, ms in self._lost_ms.items() if each.topic not in self._deleted_ms}
+            self._deleted_ms = {}
 
     def lost(self, partition: TopicPartition, at_ms: int) -> None:
         """Note that a partition has no owner from this time on."""
         self._lost_ms[partition] = at_ms
+
+    def topic_deleted(self, topic: str, at_ms: int) -> None:
+        """Note that the partitions of a topic need no owner from this time on."""
+        self._deleted_ms[topic] = at_ms
+
+    def topic_replaced(self, topic: str, topic_id: str) -> None:
+        """Let the id of a deleted topic stand for it from now on: a new topic has got its name."""
+        for partitions in (self._lost_ms, self._ownerless_ms, self.movements):
+            replace_topic(partitions, topic, topic_id)
+        if topic in self._deleted_ms:
+            self._deleted_ms[topic_id] = self._deleted_ms.pop(topic)
 
     def gained(self, partition: TopicPartition, last_owner: str | None, owner: str, at_ms: int) -> None:
         """Note that a partition has got an owner. `last_owner` is its owner before, None if it never had one."""
@@ -35,10 +53,16 @@ class OwnershipWindow:
         """How long each partition had no owner between `begin` and `at_ms`; those that always had one are left out."""
         found = dict(self._ownerless_ms)
         for partition, lost_ms in self._lost_ms.items():
-            self._add(found, partition, lost_ms, at_ms)
+            self._add(found, partition, lost_ms, min(at_ms, self._deleted_ms.get(partition.topic, at_ms)))
         return found
 
     def _add(self, sums: dict[TopicPartition, int], partition: TopicPartition, from_ms: int, to_ms: int) -> None:
         duration_ms = to_ms - max(from_ms, self._began_ms)
         if duration_ms > 0:
             sums[partition] = sums.get(partition, 0) + duration_ms
+
+
+def replace_topic(partitions: dict[TopicPartition, Any], topic: str, replacement: str) -> None:
+    """Name another topic in the keys that are partitions of `topic`."""
+    for partition in [each for each in partitions if each.topic == topic]:
+        partitions[TopicPartition(replacement, partition.partition)] = partitions.pop(partition)

@@ -29,8 +29,10 @@ class Change(NamedTuple):
 class State:
     """A group of the consumer protocol, or one that was or becomes one, from the payloads of its events."""
 
-    def __init__(self, topic_ids: Row) -> None:
-        self.classic = ClassicGenerations(topic_ids)
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.classic = ClassicGenerations(topic_ids_in(records))
+        self.deleted_ms = {json.loads(each.payload)["topic_id"]: each.at_ms for each in records if is_deletion(each)}
+        """When topics were deleted, by topic id: from then on their partitions need no owner."""
         self.is_classic = True
         self.members: dict[str, Row] = {}
         self.group_epoch, self.assignment_epoch = 1, 0
@@ -197,9 +199,13 @@ def topic_ids_in(records: Iterable[Record]) -> Row:
     return {each["name"]: each["topic_id"] for each in created}
 
 
+def is_deletion(record: Record) -> bool:
+    return record.type == "topic-deleted"
+
+
 def reconciliations(records: Sequence[Record], group: str) -> list[Row]:
     """The rows of `reconciliations`."""
-    state, rows, present = State(topic_ids_in(records)), [], None
+    state, rows, present = State(records), [], None
     happened = dict.fromkeys(("joined", "left", "removed", "replaced"), 0)
     for command in commands(records, group):
         before, trigger, own = len(state.members), "topics", dict.fromkeys(happened, 0)
@@ -276,6 +282,7 @@ def figures(state: State, row: Row, position: int, at_ms: int | None, outcome: s
 def ownerless_ms(state: State, partition: Partition, from_ms: int, to_ms: int) -> int:
     """The time without an owner, second by second of the list of changes of one partition."""
     total, since = 0, None
+    to_ms = min(to_ms, state.deleted_ms.get(partition[0], to_ms))
     for change in [each for each in state.changes if each.partition == partition]:
         if since is not None:
             total += max(0, min(change.at_ms, to_ms) - max(since, from_ms))
@@ -285,7 +292,7 @@ def ownerless_ms(state: State, partition: Partition, from_ms: int, to_ms: int) -
 
 def target_members(records: Sequence[Record], group: str, names: dict[str, str]) -> list[Row]:
     """The rows of `target_members`, without their outcome and end."""
-    state, rows = State(topic_ids_in(records)), []
+    state, rows = State(records), []
     present: dict[str, Row] = {}
     for record, event in [each for command in commands(records, group) for each in command]:
         before = {each: member["epoch"] for each, member in state.members.items()}

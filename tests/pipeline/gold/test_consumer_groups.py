@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator.commands import Command
 from regroup.coordinator.serialization import encode_event
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.verification import GroupsVerifier
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.search.swarm import draw_plan
@@ -43,14 +44,23 @@ class RecordedHarness(MigrationHarness):
         return request
 
 
-def recorded(harness: RecordedHarness) -> list[Record]:
-    """The events of a harness as records, each command with a cause of its own, after the creation of topic foo."""
-    payload = json.dumps({"name": "foo", "topic_id": topic_id("foo"), "partitions": 6}).encode()
-    records = [NewRecord(None, 1, 1, harness.events[0].at_ms, "topic-created", 1, payload, None).stored_at(1)]
+def recorded(harness: RecordedHarness, *of_topics: NewRecord) -> list[Record]:
+    """The events of a harness as records, each command with a cause of its own, after the creation of topic foo.
+
+    Each event of a topic goes before those of the group at its time.
+    """
+    records = [topic_event("topic-created", "foo", harness.events[0].at_ms), *of_topics]
     for number, event in enumerate(harness.events, 1):
         cause = json.dumps({"api": "?", "correlation_id": bisect_left(harness.ends, number)}).encode()
-        records.append(encode_event(GROUP_ID, number, 1, event, cause).stored_at(number + 1))
-    return records
+        records.append(encode_event(GROUP_ID, number, 1, event, cause))
+    records.sort(key=lambda each: each.at_ms)
+    return [record.stored_at(position) for position, record in enumerate(records, 1)]
+
+
+def topic_event(kind: str, id_name: str, at_ms: int) -> NewRecord:
+    """An event of topic foo with its 6 partitions, or with none if it is deleted. Its id is made of `id_name`."""
+    payload = {"name": "foo", "topic_id": topic_id(id_name), "partitions": 0 if kind == "topic-deleted" else 6}
+    return NewRecord(None, 1, 1, at_ms, kind, 1, json.dumps(payload).encode(), None)
 
 
 def table(records: Sequence[Record], name: str) -> list[dict[str, Any]]:
@@ -124,6 +134,57 @@ def test_a_static_member_that_is_away_owns_nothing_and_its_partitions_are_kept_f
     periods = {(row["member_id"], row["identity"], row["ended_by"]) for row in rows_of_table(rows, "ownership")}
     assert periods == {("m1", "i1", "away"), ("m2", "i1", "open")}
     assert len(rows_of_table(rows, "reconciliations")) == 1
+
+
+@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "held"])
+def test_the_partitions_of_a_topic_that_was_created_again_are_new_ones(is_empty: bool) -> None:
+    harness = RecordedHarness()
+    harness.join("m1")
+    if is_empty:
+        harness.beat("m1", -1)
+    harness.advance(5_000)
+    deleted = topic_event("topic-deleted", "foo", harness.now_ms)
+    harness.advance(5_000)
+    created = topic_event("topic-created", "foo2", harness.now_ms)
+    harness.topics = TopicsImage([TopicMetadata(topic_id("foo2"), "foo", 6)], 2)
+    if is_empty:
+        harness.join("m2")
+    else:
+        harness.beat("m1", 2, owned=ALL)
+        harness.beat("m1", 2, owned={})
+    rows = all_rows(recorded(harness, deleted, created))
+    last = rows_of_table(rows, "reconciliations")[-1]
+    assert last["bumped_ms"] == created.at_ms
+    counts = [last[each] for each in ("outcome", "partitions", "new", "kept", "moved", "revoked_and_returned")]
+    assert counts == ["completed", 6, 6, 0, 0, 0]
+    assert (last["ownerless_partitions"], last["ownerless_ms"]) == (0, 0)
+
+
+def test_a_new_topic_and_the_deleted_one_of_its_name_have_owners_of_their_own() -> None:
+    """m1 has not heard yet that foo was deleted and created again; m2 gets the partitions of the new one."""
+    harness = RecordedHarness()
+    harness.join("m1")
+    harness.advance(5_000)
+    of_topics = [
+        topic_event("topic-deleted", "foo", harness.now_ms),
+        topic_event("topic-created", "foo2", harness.now_ms),
+    ]
+    harness.topics = TopicsImage([TopicMetadata(topic_id("foo2"), "foo", 6)], 2)
+    harness.join("m2")
+    harness.advance(5_000)
+    harness.beat("m1", 2, owned=ALL)
+    harness.beat("m1", 2, owned={})
+    rows = all_rows(recorded(harness, *of_topics))
+    periods = {(row["member_id"], row["topic"], row["ended_by"]) for row in rows_of_table(rows, "ownership")}
+    assert periods == {("m1", "foo", "revoked"), ("m1", "foo", "open"), ("m2", "foo", "open")}
+    last = rows_of_table(rows, "reconciliations")[-1]
+    assert [last[each] for each in ("outcome", "partitions", "new", "kept", "ownerless_ms")] == [
+        "completed",
+        6,
+        6,
+        0,
+        0,
+    ]
 
 
 def migrated() -> list[Record]:
@@ -216,7 +277,7 @@ HISTORIES: dict[str, Callable[[], Sequence[Record]]] = {
 }
 
 
-@pytest.mark.quick("taken-over", "migrated", "swarm-9")
+@pytest.mark.quick("taken-over", "migrated", "swarm-9", "swarm-11")
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
 def test_the_tables_equal_another_count_of_the_events(history: Callable[[], Sequence[Record]]) -> None:
     records = history()
