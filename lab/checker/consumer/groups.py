@@ -157,7 +157,8 @@ class ConsumerGroups:
         return violations
 
     def _end_lives(self, group: KnownGroup, event: Event) -> None:
-        """Drop the members that an event removes, or all when the group ends or changes back to the classic protocol.
+        """Drop the members that an event removes or that join by the classic protocol, or all when the group ends or
+        changes back to that protocol.
 
         A static member that leaves for a while stays, with what it is assigned.
         """
@@ -172,6 +173,8 @@ class ConsumerGroups:
             case ce.StaticConsumerReplaced(replaced_member_id=replaced):
                 group.members.pop(replaced, None)
                 group.classic_members.pop(replaced, None)
+            case ce.MemberSubscribed(member_id=member_id, profile=profile) if profile.classic is not None:
+                group.members.pop(member_id, None)  # what it holds now, its JoinGroup has said
             case ce.StaticMemberAway(member_id=member_id) if member_id in group.members:
                 member = group.members[member_id]
                 member.epochs, member.since = [AWAY_EPOCH], dict.fromkeys(member.assigned, 0)

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.events import MemberSubscribed
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile
+from regroup.coordinator.serialization import encode_event
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicsImage
 from regroup.lab.checker.consumer import invariants as i
@@ -92,6 +94,20 @@ def test_a_partition_is_free_once_the_member_that_was_answered_it_is_fenced_and_
     assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS), "an old epoch is not anna's"
     known.on_fenced(heartbeat("anna", 2))
     assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
+
+
+@pytest.mark.parametrize("is_classic", [False, True], ids=["consumer", "classic"])
+def test_a_partition_is_free_once_the_member_that_was_answered_it_joins_by_the_classic_protocol(
+    is_classic: bool,
+) -> None:
+    known, joining = groups(), exchange(heartbeat("ben", 0, ()), answer("ben", 3, 1))
+    classic = ClassicMetadata(session_timeout_ms=1, supported_protocols=()) if is_classic else None
+    joined = MemberSubscribed(at_ms=0, member_id="anna", profile=ConsumerProfile(classic=classic))
+    known.group("g").stored.is_consumer = True
+    known.on_stored(encode_event("g", 1, 1, joined, None), joined)
+    known.proceed("g")
+    is_free = i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
+    assert is_free == is_classic
 
 
 def test_the_present_epoch_and_the_one_before_are_accepted_and_no_other() -> None:
