@@ -70,6 +70,8 @@ class Acknowledgements:
 
     def __init__(self) -> None:
         self.offsets: dict[str, dict[OffsetKey, AcknowledgedOffset]] = {}
+        self.deleted_offsets: dict[int, set[OffsetKey]] = {}
+        """Of OffsetCommits whose response has not left, by exchange number: those that were deleted meanwhile."""
         self.assignments: dict[str, AcknowledgedAssignments] = {}
         self.generations: dict[str, ReportedGeneration] = {}
         self.removed_by: dict[MemberId, int] = {}
@@ -95,6 +97,7 @@ class Acknowledgements:
         """
         command = exchange.command
         assert isinstance(command, c.OffsetCommit)
+        self.deleted_offsets.pop(exchange.exchange_number, None)
         offsets = self.offsets.setdefault(command.group_id, {})
         codes = {(t.name, row.partition_index): row.error_code for t in response.topics for row in t.partitions}
         for each in command.offsets:
@@ -174,7 +177,8 @@ class Acknowledgements:
         match exchange.command:
             case c.OffsetDelete() | c.ExpireOffsets() | c.DeleteTopicOffsets():
                 for key in [key for key in offsets if exchange.after.committed_offset(*key) is None]:
-                    del offsets[key]
+                    for exchange_number, _ in offsets.pop(key).unacknowledged:
+                        self.deleted_offsets.setdefault(exchange_number, set()).add(key)
             case c.EndTransaction():
                 for key, known in offsets.items():
                     committed = exchange.after.committed_offset(*key)

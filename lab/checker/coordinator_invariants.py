@@ -5,6 +5,7 @@ One invariant, one function, one sentence. A function returns None if the invari
 Invariants of the stored records alone are in `coordinator.invariants`, where `regroup verify` uses them too.
 """
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
+from regroup.lab.checker.acknowledgements import OffsetKey
 from regroup.lab.checker.classic.join_responses import (
     a_join_response_describes_its_generation,
     a_refused_join_names_no_generation,
@@ -92,7 +94,8 @@ def a_response_agrees_with_the_store(state: CheckerState, exchange: ObservedExch
         return f"it was decided after event {decided.event_number}, event {stored.event_number} is stored"
     if exchange.error_code != 0:
         return None
-    return missing_in_store(exchange, exchange.response, stored)
+    deleted = state.acknowledgements.deleted_offsets.get(exchange.exchange_number, ())
+    return missing_in_store(exchange, exchange.response, stored, deleted)
 
 
 def _is_equal_beside_offsets(stored: Group, decided: Group) -> bool:
@@ -118,10 +121,13 @@ def a_response_waits_for_the_kafka_log(state: CheckerState, exchange: ObservedEx
     return None
 
 
-def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -> str | None:
+def missing_in_store(
+    exchange: ObservedExchange, response: Any, stored: Group, deleted: Collection[OffsetKey] = ()
+) -> str | None:
     """Compare a successful response with the stored group: returns what it says and the stored group does not have.
 
-    Returns None if the stored group has everything, such as the committed offsets or the assignment.
+    Returns None if the stored group has everything, such as the committed offsets or the assignment. Offsets of the
+    partitions in `deleted` were deleted while Kafka's log delayed the response, and need not be there.
     """
     command, is_latest = exchange.command, stored.event_number == exchange.decided_group.event_number
     match command:
@@ -140,7 +146,8 @@ def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -
                 for row in topic.partitions:
                     committed = stored.committed_offset(topic.name, row.partition_index)
                     offset = requested[topic.name, row.partition_index]
-                    if row.error_code == 0 and (committed is None or committed.offset != offset):
+                    is_expected = row.error_code == 0 and (topic.name, row.partition_index) not in deleted
+                    if is_expected and (committed is None or committed.offset != offset):
                         return f"offset {offset} of {topic.name}-{row.partition_index}"
     return None
 

@@ -114,6 +114,20 @@ async def test_a_delayed_kafka_log_is_no_violation() -> None:
     assert harness.violated_sentences() == set()
 
 
+async def test_an_offset_that_is_deleted_with_its_topic_before_its_commit_is_answered_is_not_missed() -> None:
+    harness = CheckerHarness(DelayedLog(latency_ms=50))
+    await harness.complete_join_phase("anna")
+    harness.sync("anna", anna=assignment_of(0))
+    await asyncio.sleep(1)
+    responses = harness.commit_as("anna", 3)
+    harness.coordinator.submit(c.DeleteTopicOffsets(group_id="payments", at_ms=harness.now(), topic="orders"))
+    await asyncio.sleep(1)
+
+    assert len(responses) == 1
+    assert harness.violated_sentences() == set()
+    assert harness.checker.state.acknowledgements.deleted_offsets == {}
+
+
 async def test_a_join_that_is_sent_again_supersedes_the_first() -> None:
     harness = CheckerHarness()
     await harness.stabilize("anna", "ben")
