@@ -166,10 +166,9 @@ class GroupHistory:
     def _on_record(self, record: Record, rows: FoldedRows) -> None:
         if record.type in TOPIC_EVENT_TYPES:
             topic = TOPIC_DECODER.decode(record.payload)
-            kind = self._group.kind
-            self._ownership.on_topic(topic.name, topic.partitions, topic.topic_id, record.at_ms, kind)
+            self._ownership.on_topic(topic.name, topic.partitions, topic.topic_id, record.at_ms)
             if self._group.exists:
-                self._owners[kind].update_gaps(self._group, record.at_ms, rows)
+                self._owners[self._group.kind].update_gaps(self._group, record.at_ms, rows)
         elif record.type == SNAPSHOT_TYPE:
             stored = {field: getattr(record, field) for field in Snapshot.__struct_fields__}
             self._group = self._snapshot = decode_snapshot(Snapshot(**stored))

@@ -198,7 +198,8 @@ TABLES: Final[dict[str, GoldTable]] = {
         "one period in which one member owned one partition",
         parse_fields(
             """
-            topic           text
+            topic           text  in a group of the consumer protocol a deleted topic and a new one of its name have
+                                  periods of their own, which may overlap
             partition       int
             member_id       text
             identity        text  the instance id of a static member, else the member id: the same across restarts
@@ -234,6 +235,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             group_epoch  int   the group epoch when the period began; null for a classic group
             owner_id     text  of session-expiry: the member that was removed, whose period in `ownership` includes
                                this one; else null
+            was_owned    flag  whether the partition had had an owner before
             """
         ),
     ),

@@ -224,15 +224,12 @@ class RunStatistics:
         assigned = self._table("rebalances").selectExpr("store", "group", "sync_end_ms AS at_ms")
         targets = self._table("reconciliations").selectExpr("store", "group", "target_ms AS at_ms")
         first = assigned.unionByName(targets).groupBy("store", "group").agg(F.min("at_ms").alias("first_ms"))
-        partition = ["store", "group", "topic", "partition"]
-        owned = self._table("ownership").groupBy(*partition)
         gaps = (
             self._table("gaps")
             .join(first, ["store", "group"])
-            .join(owned.agg(F.min("from_ms").alias("owned_ms")), partition, "left")
             .where("from_ms >= first_ms AND to_ms IS NOT NULL AND reason <> 'empty'")
         )
-        reason = F.when(F.expr("owned_ms <= from_ms"), F.col("reason")).otherwise(NOT_OWNED_YET)
+        reason = F.when(F.col("was_owned"), F.col("reason")).otherwise(NOT_OWNED_YET)
         return gaps.withColumn("reason", reason)
 
     def _rebalances(self) -> DataFrame:

@@ -107,8 +107,19 @@ class ClassicOwners(TableBuilder):
                 ownership.remove(rows, event.member_id, at_ms, "left")
             case e.MemberRemoved():
                 removed(ownership, rows, event, GroupKind.CLASSIC)
-            case e.CoordinatorLoaded() | e.GroupDeleted() | e.AppendFailed() | GroupDowngraded():
+            case e.AppendFailed():
+                self._lose_append(transition, event, rows)
+            case e.CoordinatorLoaded() | e.GroupDeleted() | GroupDowngraded():
                 lost_members(ownership, rows, after, at_ms)
+
+    def _lose_append(self, transition: Transition, event: e.AppendFailed, rows: FoldedRows) -> None:
+        """End the ownership of members that the log has lost. A static member whose replacement is one of them is
+        back, and owns what that had."""
+        after, append = transition.after, transition.before.pending_appends[event.append_number]
+        inherited, old = self._ownership.owned_by(append.member_id), append.replaced_member
+        lost_members(self._ownership, rows, after, transition.at_ms)
+        if old and old.member_id in after.members:
+            self._add(inherited, after.members[old.member_id], transition.at_ms, after)
 
     def _subscribe(self, group: Group) -> None:
         """Pass on the topics to which the members subscribe; a group without members keeps its last ones."""

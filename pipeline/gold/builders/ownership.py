@@ -33,6 +33,7 @@ class OpenGap(NamedTuple):
     reason: str
     trigger: str
     group_epoch: int | None
+    was_owned: bool
 
 
 class Ownership:
@@ -52,7 +53,11 @@ class Ownership:
         another topic has its name."""
         self._topic_ids: dict[str, str] = {}
         """The ids of topics by their names, of deleted ones too until one of the same name is created."""
-        self.window = OwnershipWindow()
+        self._knows_topic_ids = False
+        """Whether the group was one of the consumer protocol when a member was last assigned partitions."""
+        self._deleted_ms: dict[str, int] = {}
+        """When topics were deleted, by what stands for them in the partitions here."""
+        self.window = OwnershipWindow(self._deleted_ms)
         self.has_changed = True
         """Whether owners, subscriptions or topics have changed since the gaps were last updated."""
         self._owners: dict[TopicPartition, dict[MemberId, OwnedPeriod]] = {}
@@ -86,17 +91,19 @@ class Ownership:
         """The partitions that have an owner."""
         return [partition for partition, owners in self._owners.items() if owners]
 
-    def on_topic(self, topic: str, partitions: int, topic_id: str, at_ms: int, kind: GroupKind) -> None:
+    def on_topic(self, topic: str, partitions: int, topic_id: str, at_ms: int) -> None:
         """Set a topic's number of partitions after it was created, got more, or was deleted (0)."""
         former_id = self._topic_ids.get(topic, topic_id)
-        if former_id != topic_id and topic_id and kind is GroupKind.CONSUMER:
+        if former_id != topic_id and topic_id and self._knows_topic_ids:
             self._replace(topic, former_id)
         self._partition_counts[topic] = partitions
         if topic_id:
             self.topic_names[topic_id] = self.topic_keys[topic_id] = topic
             self._topic_ids[topic] = topic_id
-        if not partitions and kind is GroupKind.CONSUMER:
-            self.window.topic_deleted(topic, at_ms)
+        if partitions:
+            self._deleted_ms.pop(topic, None)
+        else:
+            self._deleted_ms[topic] = at_ms
         self._counted_partitions = None
         self.has_changed = True
 
@@ -134,6 +141,7 @@ class Ownership:
 
         `identity` names the member across restarts.
         """
+        self._knows_topic_ids = kind is GroupKind.CONSUMER
         period = OwnedPeriod(identity, kind.value, generation_id, at_ms)
         owned, commits_ms = self._partitions.get(member_id, {}), self._commits_ms.get(member_id)
         owners, last_owner, gained = self._owners, self.last_owner, self.window.gained
@@ -172,7 +180,7 @@ class Ownership:
             del owners[member_id]
             self._add_period(rows, member_id, partition, owned.pop(partition), at_ms, ended_by, last_seen_ms)
             self.has_changed = True
-            if not owners and self._partition_counts.get(partition.topic) != 0:
+            if not owners:
                 lost(partition, at_ms)
         if not owned:
             del self._partitions[member_id]
@@ -185,16 +193,18 @@ class Ownership:
 
         A gap begins when the member was last seen: since then its partitions had no live owner.
 
-        A partition that another member owns too is not without one from then on.
+        A partition that another member owns too is not without one from then on, and one of a deleted topic needs none.
         """
         if last_seen_ms is None:
             return
         for partition, period in self._partitions.get(member_id, {}).items():
             others = [each.from_ms for other, each in self._owners[partition].items() if other != member_id]
-            from_ms, to_ms = max(last_seen_ms, period.from_ms), min([at_ms, *others])
+            from_ms = max(last_seen_ms, period.from_ms)
+            to_ms = min([at_ms, self._deleted_ms.get(partition.topic, at_ms), *others])
             if to_ms > from_ms:
-                gap = OpenGap(kind.value, from_ms, "session-expiry", "removed", self.group_epoch)
-                rows.gaps.append(gap_row(partition, gap, to_ms, member_id))
+                gap = OpenGap(kind.value, from_ms, "session-expiry", "removed", self.group_epoch, was_owned=True)
+                named = TopicPartition(self.topic_names.get(partition.topic, partition.topic), partition.partition)
+                rows.gaps.append(gap_row(named, gap, to_ms, member_id))
 
     def update_gaps(self, at_ms: int, kind: GroupKind, reasons: GapReasons, rows: FoldedRows) -> None:
         """At `at_ms` end the gaps of partitions that have an owner or another reason now, and begin new gaps.
@@ -206,19 +216,22 @@ class Ownership:
         if not self._unowned:
             return
         gaps, protocol, add = self._gaps, kind.value, rows.gaps.append
-        opened: dict[str, OpenGap] = {}
+        opened: dict[tuple[str, bool], OpenGap] = {}
+        last_owner = self.last_owner
         for partition, reason in zip(self._unowned, reasons(self._unowned), strict=True):
             gap = gaps.get(partition)
             if gap is not None:
-                former_protocol, from_ms, former_reason, trigger, group_epoch = gap
+                former_protocol, from_ms, former_reason, trigger, group_epoch, was_owned = gap
                 if former_reason == reason and former_protocol == protocol:
                     continue
                 if at_ms > from_ms:
                     topic, number = partition
-                    add((topic, number, former_protocol, from_ms, at_ms, former_reason, trigger, group_epoch, None))
-            if reason not in opened:
-                opened[reason] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch)
-            gaps[partition] = opened[reason]
+                    columns = former_protocol, from_ms, at_ms, former_reason, trigger, group_epoch, None, was_owned
+                    add((topic, number, *columns))
+            key = reason, partition in last_owner
+            if key not in opened:
+                opened[key] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch, key[1])
+            gaps[partition] = opened[key]
 
     def _replace(self, topic: str, topic_id: str) -> None:
         """Let the id of a deleted topic stand for it from now on: a new topic has got its name.
@@ -226,7 +239,8 @@ class Ownership:
         Members of a consumer protocol's group may hold partitions of both. A classic group knows topics by name alone.
         """
         self.topic_keys[topic_id] = topic_id
-        self._partition_counts[topic_id] = 0
+        if topic in self._deleted_ms:
+            self._deleted_ms[topic_id] = self._deleted_ms.pop(topic)
         self.window.topic_replaced(topic, topic_id)
         replace_topic(self.last_owner, topic, topic_id)
         replace_topic(self._owners, topic, topic_id)
@@ -286,5 +300,5 @@ def gap_row(
     partition: TopicPartition, gap: OpenGap, to_ms: int | None, owner_id: MemberId | None
 ) -> tuple[str | int | None, ...]:
     """The row of `gaps`, with all columns in order."""
-    protocol, from_ms, reason, trigger, group_epoch = gap
-    return (*partition, protocol, from_ms, to_ms, reason, trigger, group_epoch, owner_id)
+    protocol, from_ms, reason, trigger, group_epoch, was_owned = gap
+    return (*partition, protocol, from_ms, to_ms, reason, trigger, group_epoch, owner_id, was_owned)

@@ -1,5 +1,6 @@
 """What became of the partitions since a moment: which got an owner, and how long each had none."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -8,13 +9,13 @@ from regroup.protocol.consumer.subscription import TopicPartition
 class OwnershipWindow:
     """Records, since the last call of `begin`, how partitions of one group got owners and how long they had none."""
 
-    def __init__(self) -> None:
+    def __init__(self, deleted_ms: Mapping[str, int]) -> None:
+        self._deleted_ms = deleted_ms
+        """When topics were deleted: from then on their partitions need no owner."""
         self._lost_ms: dict[TopicPartition, int] = {}
         """The partitions that have lost their owner and have none, with the time at which they did."""
         self._ownerless_ms: dict[TopicPartition, int] = {}
         """Of partitions that got an owner again, how long they had none within the window."""
-        self._deleted_ms: dict[str, int] = {}
-        """When topics were deleted within the window."""
         self._began_ms = 0
         self.movements: dict[TopicPartition, str] = {}
         """How each partition that got an owner got it last: new, moved, or revoked_and_returned."""
@@ -23,24 +24,15 @@ class OwnershipWindow:
         """Discard what was recorded, and record from this time on."""
         self._began_ms = at_ms
         self._ownerless_ms, self.movements = {}, {}
-        if self._deleted_ms:
-            self._lost_ms = {each: ms for each, ms in self._lost_ms.items() if each.topic not in self._deleted_ms}
-            self._deleted_ms = {}
 
     def lost(self, partition: TopicPartition, at_ms: int) -> None:
         """Note that a partition has no owner from this time on."""
         self._lost_ms[partition] = at_ms
 
-    def topic_deleted(self, topic: str, at_ms: int) -> None:
-        """Note that the partitions of a topic need no owner from this time on."""
-        self._deleted_ms[topic] = at_ms
-
     def topic_replaced(self, topic: str, topic_id: str) -> None:
         """Let the id of a deleted topic stand for it from now on: a new topic has got its name."""
-        for partitions in (self._lost_ms, self._ownerless_ms, self.movements):
-            replace_topic(partitions, topic, topic_id)
-        if topic in self._deleted_ms:
-            self._deleted_ms[topic_id] = self._deleted_ms.pop(topic)
+        replace_topic(self._lost_ms, topic, topic_id)
+        replace_topic(self.movements, topic, topic_id)
 
     def gained(self, partition: TopicPartition, last_owner: str | None, owner: str, at_ms: int) -> None:
         """Note that a partition has got an owner. `last_owner` is its owner before, None if it never had one."""

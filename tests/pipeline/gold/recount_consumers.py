@@ -194,7 +194,8 @@ TRIGGERS = {"member-left": "left", "member-removed": "removed", "static-consumer
 
 
 def topic_ids_in(records: Iterable[Record]) -> Row:
-    """The topic ids by name; the records have a topic once."""
+    """The topic ids by name, of a topic that was created again the last one: classic members are not followed beyond
+    that."""
     created = [json.loads(each.payload) for each in records if each.type == "topic-created"]
     return {each["name"]: each["topic_id"] for each in created}
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from regroup.coordinator.commands import Command
 from regroup.coordinator.serialization import encode_event
-from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.verification import GroupsVerifier
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.search.swarm import draw_plan
@@ -134,57 +133,6 @@ def test_a_static_member_that_is_away_owns_nothing_and_its_partitions_are_kept_f
     periods = {(row["member_id"], row["identity"], row["ended_by"]) for row in rows_of_table(rows, "ownership")}
     assert periods == {("m1", "i1", "away"), ("m2", "i1", "open")}
     assert len(rows_of_table(rows, "reconciliations")) == 1
-
-
-@pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "held"])
-def test_the_partitions_of_a_topic_that_was_created_again_are_new_ones(is_empty: bool) -> None:
-    harness = RecordedHarness()
-    harness.join("m1")
-    if is_empty:
-        harness.beat("m1", -1)
-    harness.advance(5_000)
-    deleted = topic_event("topic-deleted", "foo", harness.now_ms)
-    harness.advance(5_000)
-    created = topic_event("topic-created", "foo2", harness.now_ms)
-    harness.topics = TopicsImage([TopicMetadata(topic_id("foo2"), "foo", 6)], 2)
-    if is_empty:
-        harness.join("m2")
-    else:
-        harness.beat("m1", 2, owned=ALL)
-        harness.beat("m1", 2, owned={})
-    rows = all_rows(recorded(harness, deleted, created))
-    last = rows_of_table(rows, "reconciliations")[-1]
-    assert last["bumped_ms"] == created.at_ms
-    counts = [last[each] for each in ("outcome", "partitions", "new", "kept", "moved", "revoked_and_returned")]
-    assert counts == ["completed", 6, 6, 0, 0, 0]
-    assert (last["ownerless_partitions"], last["ownerless_ms"]) == (0, 0)
-
-
-def test_a_new_topic_and_the_deleted_one_of_its_name_have_owners_of_their_own() -> None:
-    """m1 has not heard yet that foo was deleted and created again; m2 gets the partitions of the new one."""
-    harness = RecordedHarness()
-    harness.join("m1")
-    harness.advance(5_000)
-    of_topics = [
-        topic_event("topic-deleted", "foo", harness.now_ms),
-        topic_event("topic-created", "foo2", harness.now_ms),
-    ]
-    harness.topics = TopicsImage([TopicMetadata(topic_id("foo2"), "foo", 6)], 2)
-    harness.join("m2")
-    harness.advance(5_000)
-    harness.beat("m1", 2, owned=ALL)
-    harness.beat("m1", 2, owned={})
-    rows = all_rows(recorded(harness, *of_topics))
-    periods = {(row["member_id"], row["topic"], row["ended_by"]) for row in rows_of_table(rows, "ownership")}
-    assert periods == {("m1", "foo", "revoked"), ("m1", "foo", "open"), ("m2", "foo", "open")}
-    last = rows_of_table(rows, "reconciliations")[-1]
-    assert [last[each] for each in ("outcome", "partitions", "new", "kept", "ownerless_ms")] == [
-        "completed",
-        6,
-        6,
-        0,
-        0,
-    ]
 
 
 def migrated() -> list[Record]:
