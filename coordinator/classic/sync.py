@@ -20,7 +20,9 @@ def sync_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
     if refused := refuse_sync(group, command):
         return decision.build(responses.sync_error(refused))
     is_stable = group.state is GroupState.STABLE
-    if member_id in group.pending_sync_members:
+    # A static member that is back since the log has lost its replacement is not pending, but the replacement's id is.
+    awaits_anew = not is_stable and group.members[member_id].awaiting is not AwaitedResponse.SYNC
+    if member_id in group.pending_sync_members or awaits_anew:
         decision.apply(MemberSynced, member_id=member_id, awaits_assignment=not is_stable)
     if is_stable:
         return decision.build(responses.sync_response(decision.group, member_id))

@@ -195,3 +195,40 @@ def test_a_replacement_that_is_lost_while_others_join_restores_the_former_proces
     assert harness.group.members["anna"] == old
     assert "anna-2" not in harness.group.members
     assert (harness.group.leader_id, request.response.leader) == ("anna", "anna")
+
+
+def test_a_replacement_that_is_lost_in_the_sync_phase_lets_the_former_process_sync() -> None:
+    """Kafka holds the SyncGroup of any member. The id of the lost replacement stays pending, so the phase times out."""
+    harness = GroupHarness()
+    anna, ben = harness.reach_stable("anna", "ben", static=True, session_timeout_ms=45_000, rebalance_timeout_ms=3_000)
+    harness.log_delays_appends = True
+    former = anna.restart()
+    request = anna.send_join()
+    carla = harness.client("carla", session_timeout_ms=45_000, rebalance_timeout_ms=3_000)
+    carla.join()
+    ben.send_join()
+    harness.advance(3_000)
+    assert (harness.state, harness.group.leader_id) == (GroupState.COMPLETING_REBALANCE, "ben")
+    harness.fail_append(E.NOT_ENOUGH_REPLICAS)
+    harness.log_delays_appends = False
+    assert request.response.leader == "anna", "as when the new process joined"
+    assert former.send_join().response.error_code == E.NONE
+    synced = former.sync()
+    assert synced.is_pending
+    for member in (carla, ben):
+        member.sync()
+    assert (harness.state, synced.response.error_code) == (GroupState.STABLE, E.NONE)
+    assert harness.group.pending_sync_members == ("anna-2",)
+    harness.advance(3_000)
+    assert harness.state is GroupState.PREPARING_REBALANCE
+
+
+def test_a_replacement_that_does_not_fit_into_a_batch_of_the_log_names_the_leader() -> None:
+    harness = GroupHarness()
+    _, ben = harness.reach_stable("anna", "ben", static=True)
+    old = harness.member_of(ben)
+    ben.restart()
+    ben.metadata = bytes(1_100_000)
+    request = ben.send_join()
+    assert (request.response.error_code, request.response.leader) == (E.UNKNOWN_SERVER_ERROR, "anna")
+    assert harness.group.members["ben"].profile == old.profile

@@ -12,6 +12,7 @@ from regroup.coordinator.group import Group
 from regroup.lab.checker.classic.stored_group import StoredClassicGroup
 from regroup.lab.planted_bugs import folding
 from regroup.lab.planted_bugs.bug import PlantedBug
+from regroup.protocol.errors import ErrorCode
 from tests.coordinator.group_harness import GroupHarness
 from tests.coordinator.simulated_client import sync_all
 
@@ -47,6 +48,20 @@ def static_members_restart() -> GroupHarness:
     return harness
 
 
+def a_replacement_is_lost_in_the_sync_phase() -> GroupHarness:
+    harness = GroupHarness()
+    anna, ben = harness.reach_stable("anna", "ben", static=True, session_timeout_ms=45_000, rebalance_timeout_ms=3_000)
+    harness.log_delays_appends = True
+    former = anna.restart()
+    anna.send_join()
+    harness.client("carla").join()
+    ben.send_join()
+    harness.advance(3_000)
+    harness.fail_append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    former.sync()
+    return harness
+
+
 def a_coordinator_fails_over() -> GroupHarness:
     harness = GroupHarness()
     [anna] = harness.reach_stable("anna")
@@ -74,6 +89,7 @@ def offsets_are_committed_and_deleted() -> GroupHarness:
     [
         dynamic_members_come_and_go,
         static_members_restart,
+        a_replacement_is_lost_in_the_sync_phase,
         a_coordinator_fails_over,
         offsets_are_committed_and_deleted,
     ],
