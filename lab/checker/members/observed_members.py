@@ -68,7 +68,7 @@ class ObservedMembers:
         self._paused, self._former_zombies = PausedMembers(), FormerZombies()
         self._departures = Departures(self._paused)
         self._retries = Retries(state.now_ms, self._paused)
-        self.subscriptions = Subscriptions()
+        self.subscriptions = Subscriptions(self._paused)
         self._calls = SubscriptionCalls()
         self._metadata = MetadataRefresh(state.now_ms, self._paused)
         self._names = AssignedTopicNames(state.now_ms, self._paused)

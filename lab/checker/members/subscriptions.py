@@ -1,13 +1,13 @@
 """What classic members do with their subscriptions: when they join, and which topics a leader assigns.
 
-subscriptions = Subscriptions()
+subscriptions = Subscriptions(paused)                # the members that pause
 subscriptions.expect_topics(["orders"])              # the topics that exist from the beginning of the run
 subscriptions.add_member("anna", has_pattern=False, has_sound_assignor=True)
 subscriptions.on_request("anna", message)            # the violation that this request is, or None
 subscriptions.on_response("anna", response)
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
@@ -30,7 +30,7 @@ PATTERN_NEEDS_METADATA: Final = (
 )
 LEADER_ASSIGNS_ALL_TOPICS: Final = (
     "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning, "
-    "no member owns any yet, and no broker has told the leader that there is no such topic."
+    "no member owns any yet, and the leader's last Metadata response has no error of it."
 )
 UNSUBSCRIBED_COMMITS: Final = "A consumer that has not subscribed commits without a membership."
 LATE_ERROR_WAITS: Final = (
@@ -50,13 +50,14 @@ _NEEDS_A_MEMBERSHIP: Final = (ConsumerErrorKind.COMMIT_FAILED, ConsumerErrorKind
 class Subscriptions:
     """The subscriptions of the members of a run, by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, paused: Container[str]) -> None:
+        self._paused = paused
         self._topics: set[str] = set()
         """The topics that have existed from the beginning of the run."""
         self._without_metadata: set[str] = set()
         """Members that have got no metadata since they subscribed to a pattern."""
         self._not_found: dict[str, set[str]] = {}
-        """By the name of a member, the topics that do not exist by the last Metadata response to it."""
+        """By the name of a member, the topics of which its last Metadata response has an error."""
         self._with_pattern: set[str] = set()
         self._sound: set[str] = set()
         """Members whose assignor, when they lead, is without a fault."""
@@ -114,7 +115,8 @@ class Subscriptions:
                 self._late_errors[name] = response.error_code
             leads = not response.error_code and response.leader == response.member_id and not response.skip_assignment
             self._to_assign.pop(name, None)
-            if leads and name in self._sound:
+            # After a pause a leader may handle this response before a Metadata response that came first.
+            if leads and name in self._sound and name not in self._paused:
                 subscriptions = [each for row in response.members if (each := _subscription(row.metadata)) is not None]
                 owned = {each.topic for row in subscriptions for each in row.owned_partitions}
                 self._to_assign[name] = {topic for row in subscriptions for topic in row.topics} - owned

@@ -1,5 +1,5 @@
-"""How members of the consumer protocol go on that are assigned topics of which they know the ids alone, or which have
-new ids.
+"""What a member of the consumer protocol does next that is assigned topics whose names it does not know, or the
+partitions that it has under new topic ids.
 
 names = AssignedTopicNames(now_ms, paused)
 names.add_member("anna")
@@ -22,11 +22,11 @@ from regroup.protocol.messages.consumer_group import (
 
 ASKS_ONCE_MORE: Final = (
     "A member of the consumer protocol that reads no records, and is assigned topics whose names it does not know, "
-    "sends its next heartbeat as soon as it has got the names."
+    "sends its next heartbeat as soon as it has got a Metadata response."
 )
 REPORTS_NEW_IDS: Final = (
-    "A member of the consumer protocol that reads no records, and is assigned the partitions that it has, of a topic "
-    "that was created again, reports them with its next heartbeat."
+    "If a topic was deleted and created again, and a member of the consumer protocol that reads no records is assigned "
+    "the same partitions under the new topic id, it reports these with its next heartbeat."
 )
 TOPIC_NAME_SENTENCES: Final = (ASKS_ONCE_MORE, REPORTS_NEW_IDS)
 SLACK_MS: Final = 2
@@ -41,8 +41,8 @@ class _Names:
     """Names of topics, by their ids."""
     reported: set[tuple[bytes, int]] = field(default_factory=set)
     """The partitions that it has reported last, by topic id and number."""
-    has_new_ids: bool = False
-    """Whether its last assignment has these partitions with other topic ids."""
+    to_report: set[tuple[bytes, int]] | None = None
+    """Its last assignment, if that has these partitions under other topic ids."""
     lacks_some: bool = False
     """Whether its last assignment had topics whose names it did not know, and has learnt none since."""
     heartbeats: set[int] = field(default_factory=set)
@@ -75,16 +75,17 @@ class AssignedTopicNames:
             self._members[name] = _Names()
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
-        """Check when a member sends a heartbeat, and that it reports partitions that have new topic ids."""
+        """Check when a member sends a heartbeat, and that it reports partitions under new topic ids."""
         names = self._members.get(name)
         if names is None or not isinstance(message, ConsumerGroupHeartbeatRequest):
             return None
         names.heartbeats.add(id(message))
-        has_new_ids, names.has_new_ids = names.has_new_ids, False
-        if message.topic_partitions is not None:
-            names.reported = _partitions(message.topic_partitions)
-        elif has_new_ids and message.member_epoch > 0:
-            return MemberViolation(REPORTS_NEW_IDS, f"the heartbeat of {name} reports nothing")
+        due, names.to_report = names.to_report, None
+        reported = None if message.topic_partitions is None else _partitions(message.topic_partitions)
+        if reported is not None:
+            names.reported = reported
+        if due is not None and reported != due and message.member_epoch > 0:
+            return MemberViolation(REPORTS_NEW_IDS, f"the heartbeat of {name} reports others, or nothing")
         due_ms, names.due_ms = names.due_ms, None
         if due_ms is None or (late_ms := self._now_ms() - due_ms) <= SLACK_MS:
             return None
@@ -112,13 +113,14 @@ class AssignedTopicNames:
                 if assignment is not None:
                     assigned = _partitions(assignment.topic_partitions)
                     names.lacks_some = any(each.topic_id not in names.known for each in assignment.topic_partitions)
-                    names.has_new_ids = (
+                    has_new_ids = (
                         not names.lacks_some
                         and assigned != names.reported
                         and names.named(assigned) == names.named(names.reported)
                     )
+                    names.to_report = assigned if has_new_ids else None
             case None | ConsumerGroupHeartbeatResponse():
-                names.lacks_some, names.due_ms, names.has_new_ids = False, None, False
+                names.lacks_some, names.due_ms = False, None
 
 
 def _partitions(topics: Iterable[ConsumerGroupTopicPartitions]) -> set[tuple[bytes, int]]:

@@ -63,8 +63,8 @@ UNKNOWN_COMMIT_ERROR_SHARE: Final = 1 / 3
 UNSUBSCRIBING_SHARE: Final = 1 / 12
 """The share of plans with classic members in which one unsubscribes, and subscribes again later."""
 LATE_ERROR_SHARE: Final = 1 / 12
-"""The share of plans with classic members in which one unsubscribes while its JoinGroup is in flight, whose response
-then has an error code that no client knows."""
+"""The share of plans with classic members in which one is to unsubscribe while its JoinGroup is in flight, whose
+response then has an error code that no client knows. In about half of these it gets the error that late."""
 UNSUBSCRIBING_READER_SHARE: Final = 1 / 2
 """The share of plans with records and classic members in which one unsubscribes again and again while it reads."""
 REFUSED_COMMIT_SHARE: Final = 1 / 2

@@ -151,3 +151,11 @@ def test_other_requests_and_members_do_not_count(anna: Observed) -> None:
     anna.now_ms += 5_000
     assert anna.refresh.on_request("anna", HeartbeatRequest(group_id="g", generation_id=1, member_id="a")) is None
     assert anna.refresh.on_request("ben", MetadataRequest(topics=[])) is None
+
+
+def test_a_request_that_fails_late_has_failed_all_the_same(anna: Observed) -> None:
+    message = MetadataRequest(topics=[])
+    anna.refresh.on_request("anna", message)
+    anna.now_ms += 30_000
+    anna.refresh.on_response("anna", message, None)
+    assert anna.ask(103, MISSING) == REPEATS_IN_TIME

@@ -13,6 +13,8 @@ from regroup.lab.checker.members.membership.assignments import REMEMBERS_ITS_ASS
 from regroup.lab.checker.members.observed_members import ObservedMembers
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import COMMITS_BEFORE_REVOCATION, COMMITS_DO_NOT_GO_BACK
+from regroup.lab.checker.members.subscriptions import LATE_ERROR_WAITS
+from regroup.lab.checker.members.topic_names import REPORTS_NEW_IDS
 from regroup.lab.checker.violations import ViolationLog
 from regroup.members.consumer.effects import (
     ConsumerError,
@@ -32,6 +34,13 @@ from regroup.protocol.consumer.subscription import (
     encode_subscription,
 )
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from regroup.protocol.messages.consumer_group import (
+    ConsumerGroupAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupTopicPartitions,
+)
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -180,3 +189,30 @@ def test_a_zombie_may_send_a_join_that_it_has_begun() -> None:
     metadata = encode_subscription(Subscription(3, ("orders",), user_data))
     members.on_request("ben", replace(JOIN, protocols=[JoinGroupRequestProtocol(name="sticky", metadata=metadata)]))
     assert REMEMBERS_ITS_ASSIGNMENT not in [each.sentence for each in violations.found]
+
+
+def test_a_member_of_the_consumer_protocol_is_asked_for_new_topic_ids() -> None:
+    violations = ViolationLog(checker_state())
+    members = ObservedMembers(checker_state(), OutputLedger(), violations)
+    members.add_member("anna", "payments", is_classic=False, asks_for_metadata_alone=True)
+    former, new = (ConsumerGroupTopicPartitions(topic_id=bytes(15) + bytes([each]), partitions=[0]) for each in (1, 2))
+    topics = [MetadataResponseTopic(name="orders", topic_id=each.topic_id) for each in (former, new)]
+    members.on_response("anna", MetadataRequest(topics=[]), MetadataResponse(brokers=[], topics=topics))
+    for reported, given in ((former, former), (None, new), (None, None)):
+        owned = None if reported is None else [reported]
+        assignment = None if given is None else ConsumerGroupAssignment(topic_partitions=[given])
+        beat = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="a", member_epoch=1, topic_partitions=owned)
+        members.on_request("anna", beat)
+        members.on_response("anna", beat, ConsumerGroupHeartbeatResponse(member_epoch=1, assignment=assignment))
+    assert REPORTS_NEW_IDS in [each.sentence for each in violations.found]
+
+
+def test_the_late_error_of_an_unsubscribed_member_is_found() -> None:
+    violations = ViolationLog(checker_state())
+    members = ObservedMembers(checker_state(), OutputLedger(), violations)
+    members.add_member("anna", "payments")
+    members.on_request("anna", JOIN)
+    members.on_unsubscribe("anna")
+    members.on_response("anna", JOIN, JoinGroupResponse(error_code=999, leader="", member_id=""))
+    members.on_change("anna", ConsumerError(ConsumerErrorKind.GROUP, "999", code=999), 0)
+    assert LATE_ERROR_WAITS in [each.sentence for each in violations.found]

@@ -1,5 +1,7 @@
 """When members join, and which topics their leaders assign."""
 
+from collections.abc import Container
+
 import pytest
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
@@ -41,8 +43,8 @@ JOIN = JoinGroupRequest(
 )
 
 
-def subscriptions(*, has_pattern: bool = False, is_sound: bool = True) -> Subscriptions:
-    made = Subscriptions()
+def subscriptions(*, has_pattern: bool = False, is_sound: bool = True, paused: Container[str] = ()) -> Subscriptions:
+    made = Subscriptions(paused)
     made.expect_topics(["orders", "clicks"])
     made.add_member("anna", has_pattern=has_pattern, has_sound_assignor=is_sound)
     return made
@@ -106,9 +108,10 @@ def test_a_leader_must_assign_each_topic_that_has_existed_all_along() -> None:
     assert lead(observed, "orders") is None
 
 
-@pytest.mark.parametrize("why", ["owned", "unsound", "skips"])
+@pytest.mark.parametrize("why", ["owned", "unsound", "skips", "paused"])
 def test_topics_that_are_owned_and_leaders_that_need_not_assign_are_not_judged(why: str) -> None:
-    observed = subscriptions(is_sound=why != "unsound")
+    """A leader that pauses may have got the metadata that it uses later."""
+    observed = subscriptions(is_sound=why != "unsound", paused=("anna",) if why == "paused" else ())
     assert lead(observed, "orders", owned="clicks" if why == "owned" else "", skips=why == "skips") is None
 
 
@@ -172,3 +175,14 @@ def test_a_leader_need_not_assign_a_topic_that_does_not_exist_by_its_metadata() 
     violation = lead(observed, "orders")
     assert violation is not None
     assert violation.sentence == LEADER_ASSIGNS_ALL_TOPICS
+
+
+def test_a_new_process_has_neither_the_late_error_nor_the_metadata_of_the_former_one() -> None:
+    observed = subscriptions()
+    observed.on_unsubscribe("anna")
+    observed.on_response("anna", JoinGroupResponse(error_code=999, leader="", member_id=""))
+    missing = MetadataResponseTopic(name="clicks", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    observed.on_response("anna", MetadataResponse(brokers=[], topics=[missing]))
+    observed.on_new_life("anna")
+    assert fail(observed) is None
+    assert lead(observed, "orders") is not None

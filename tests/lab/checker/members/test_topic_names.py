@@ -1,4 +1,4 @@
-"""When a member that knows the ids of assigned topics alone sends its next heartbeat: as soon as it has their names."""
+"""What a member does next that knows assigned topics by their ids alone, or has partitions under new topic ids."""
 
 from uuid import UUID
 
@@ -25,6 +25,9 @@ def assigned(*topic_ids: bytes) -> ConsumerGroupHeartbeatResponse:
     )
 
 
+UNCHANGED = ConsumerGroupHeartbeatResponse(member_epoch=1, heartbeat_interval_ms=5_000)
+
+
 class Observed:
     """The member anna, who knows the name of one topic, at a time in milliseconds."""
 
@@ -39,11 +42,11 @@ class Observed:
         found = MetadataResponse(brokers=[], topics=[MetadataResponseTopic(name=name, topic_id=topic_id)])
         self.names.on_response("anna", MetadataRequest(topics=[]), found)
 
-    def beat(self, response: Message | None, reported: bytes | None = None) -> str | None:
+    def beat(self, response: Message | None, reported: bytes | None = None, epoch: int = 1) -> str | None:
         """The sentence that a heartbeat with this response violates; it reports partition 0 of a topic, or nothing."""
         owned = None if reported is None else [ConsumerGroupTopicPartitions(topic_id=reported, partitions=[0])]
         message = ConsumerGroupHeartbeatRequest(
-            group_id="payments", member_id="a", member_epoch=1, topic_partitions=owned
+            group_id="payments", member_id="a", member_epoch=epoch, topic_partitions=owned
         )
         violation = self.names.on_request("anna", message)
         self.names.on_response("anna", message, response)
@@ -62,6 +65,29 @@ def test_the_heartbeat_after_the_names_comes_at_once(anna: Observed, after_ms: i
     anna.learn(CLICKS)
     anna.now_ms += after_ms
     assert anna.beat(assigned(ORDERS, CLICKS)) is violated
+
+
+@pytest.mark.parametrize("after_ms", [0, 5_000])
+def test_only_the_first_heartbeat_after_the_first_names_comes_at_once(anna: Observed, after_ms: int) -> None:
+    assert anna.beat(assigned(CLICKS)) is None
+    anna.learn(CLICKS)
+    anna.now_ms += after_ms
+    anna.beat(UNCHANGED)
+    anna.now_ms += 5_000
+    assert anna.beat(UNCHANGED) is None
+    anna.learn(ORDERS)
+    anna.now_ms += 5_000
+    assert anna.beat(UNCHANGED) is None
+
+
+def test_what_a_former_process_is_assigned_does_not_count(anna: Observed) -> None:
+    in_flight = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="a", member_epoch=1)
+    anna.names.on_request("anna", in_flight)
+    anna.names.on_new_life("anna")
+    anna.names.on_response("anna", in_flight, assigned(CLICKS))
+    anna.learn(CLICKS)
+    anna.now_ms += 5_000
+    assert anna.beat(UNCHANGED) is None
 
 
 def test_after_an_assignment_of_known_topics_a_heartbeat_comes_at_any_time(anna: Observed) -> None:
@@ -108,25 +134,32 @@ def test_a_new_process_is_not_asked_for_what_the_former_one_has_learnt(anna: Obs
 NEW_ORDERS = UUID(int=3).bytes
 
 
-@pytest.mark.parametrize(("reported", "violated"), [(NEW_ORDERS, None), (None, REPORTS_NEW_IDS)])
+@pytest.mark.parametrize(
+    ("reported", "epoch", "violated"),
+    [
+        (NEW_ORDERS, 1, None),
+        (ORDERS, 1, REPORTS_NEW_IDS),
+        (None, 1, REPORTS_NEW_IDS),
+        (None, 0, None),
+    ],
+    ids=["new id", "former id", "nothing", "joins again"],
+)
 def test_partitions_of_a_topic_that_was_created_again_are_reported_with_the_next_heartbeat(
-    anna: Observed, reported: bytes | None, violated: str | None
+    anna: Observed, reported: bytes | None, epoch: int, violated: str | None
 ) -> None:
     anna.learn(NEW_ORDERS)
     assert anna.beat(assigned(ORDERS), ORDERS) is None
     assert anna.beat(assigned(NEW_ORDERS)) is None
-    assert anna.beat(assigned(NEW_ORDERS), reported) is violated
+    assert anna.beat(UNCHANGED, reported, epoch) is violated
+    assert anna.beat(UNCHANGED) is None, "only the next heartbeat is checked"
+
+
+def test_partitions_of_topics_whose_names_are_unknown_may_be_reported_later(anna: Observed) -> None:
+    assert anna.beat(assigned(CLICKS), CLICKS) is None
+    assert [anna.beat(assigned(NEW_ORDERS)) for _ in range(3)] == [None] * 3
 
 
 def test_partitions_of_another_topic_may_be_reported_later(anna: Observed) -> None:
     anna.learn(CLICKS, "clicks")
     assert anna.beat(assigned(ORDERS), ORDERS) is None
     assert [anna.beat(assigned(CLICKS)) for _ in range(3)] == [None] * 3
-
-
-def test_a_heartbeat_after_a_refused_one_is_not_asked_for_new_ids(anna: Observed) -> None:
-    anna.learn(NEW_ORDERS)
-    assert anna.beat(assigned(ORDERS), ORDERS) is None
-    assert anna.beat(assigned(NEW_ORDERS)) is None
-    anna.beat(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR), NEW_ORDERS)
-    assert anna.beat(assigned(NEW_ORDERS)) is None

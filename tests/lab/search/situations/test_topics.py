@@ -1,6 +1,6 @@
-"""Topics that are deleted and created again in drawn plans with a sticky assignor."""
+"""Topics in drawn plans that are deleted and created again, and those of which brokers have yet to learn."""
 
-from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import TopicIsUnknown
 from regroup.lab.plan.steps import TopicGrows, TopicIsCreated, TopicIsDeleted
 from regroup.lab.plan.validation import CONSUMER
@@ -13,6 +13,14 @@ PLANS = [draw_plan(seed) for seed in range(600)]
 
 def is_sticky(plan: SimulationPlan) -> bool:
     return any("sticky" in assignor for member in plan.members.values() for assignor in member.assignors)
+
+
+def is_recreation(step: PlannedStep) -> bool:
+    return isinstance(step.step, TopicIsDeleted)
+
+
+def deleted_topics(plan: SimulationPlan) -> list[str]:
+    return [each.step.topic for each in plan.steps if isinstance(each.step, TopicIsDeleted)]
 
 
 def test_a_topic_of_a_sticky_assignor_is_created_again_with_as_many_partitions_or_more() -> None:
@@ -32,19 +40,23 @@ def test_topics_of_the_consumer_protocol_are_created_again_and_those_of_mixed_gr
     of_consumers = [plan for plan in PLANS if all(each.protocol == CONSUMER for each in plan.members.values())]
     pure = [plan for plan in of_consumers if not plan.workload.records_per_s]
     mixed = [plan for plan in PLANS if is_mixed(plan.members)]
-    assert min(len(pure), len(mixed)) > 20
-    deleting, deleting_mixed = (
-        [plan for plan in some if any(isinstance(each.step, TopicIsDeleted) for each in plan.steps)]
-        for some in (pure, mixed)
-    )
+    reading = [plan for plan in of_consumers if plan.workload.records_per_s]
+    assert min(len(pure), len(mixed), len(reading)) > 7
+    deleting = [plan for plan in pure if deleted_topics(plan)]
     assert len(pure) * CONSUMER_RECREATION_SHARE / 2 < len(deleting) < len(pure) * CONSUMER_RECREATION_SHARE * 2
-    assert deleting_mixed == []
+    assert all(sorted(deleted_topics(plan)) == sorted(plan.topics) for plan in deleting)
+    assert not any(deleted_topics(plan) for plan in (*mixed, *reading))
+    at_ms = [[each.trigger.delay_ms for each in plan.steps if is_recreation(each)] for plan in deleting]
+    assert any(len(set(each)) > 1 for each in at_ms), "topics are created again one after the other"
+    assert all(max(each) < plan.faults_end_ms for each, plan in zip(at_ms, deleting, strict=True))
 
 
 def test_brokers_do_not_know_the_topic_of_a_member_where_no_records_are_read() -> None:
     drawn = [plan for plan in PLANS if any(isinstance(each.step, TopicIsUnknown) for each in plan.steps)]
     assert len(drawn) > 600 * UNKNOWN_TOPIC_SHARE / 2
     assert not any(plan.workload.records_per_s or has_consumer_protocol(plan.members) for plan in drawn)
+    counts = {sum(isinstance(each.step, TopicIsUnknown) for each in plan.steps) for plan in drawn}
+    assert counts == {2}, "when the member joins, and later"
     assert all(
         each.step.topic in plan.members[each.step.member].topics
         for plan in drawn
