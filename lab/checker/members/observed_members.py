@@ -357,8 +357,10 @@ class ObservedMembers:
         connection = exchange.cause.connection if exchange.cause else ""
         for each in command.offsets:
             partition = TopicPartition(each.topic, each.partition)
-            if member_id in self._observed_ids and (
-                violation := self._positions.on_commit(exchange.group_id, partition, member_id, each.offset, connection)
+            if member_id not in self._observed_ids:
+                self._positions.on_foreign_commit(exchange.group_id, partition)
+            elif violation := self._positions.on_commit(
+                exchange.group_id, partition, member_id, each.offset, connection
             ):
                 self._violations.report(*violation)
             if command.generation_id < 0:

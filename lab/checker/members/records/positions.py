@@ -167,6 +167,11 @@ class ReadPositions:
             COMMITS_DO_NOT_GO_BACK, f"{member_id} commits {offset} of {partition}, and had committed {former}"
         )
 
+    def on_foreign_commit(self, group_id: str, partition: TopicPartition) -> None:
+        """Note that a client which is no member of the plan, or a zombie, has committed an offset of a partition: the
+        member that had committed last may have got it since, and may commit a lower one."""
+        self._committed.pop((group_id, partition), None)
+
     def on_topic_deleted(self, topic: str) -> None:
         """Note that a topic was deleted.
 

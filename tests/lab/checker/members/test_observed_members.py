@@ -93,6 +93,17 @@ async def test_partitions_need_no_owner_between_the_stored_events_that_delete_an
     assert unowned_s == [1, 10, 11]
 
 
+def commit(members: ObservedMembers, member_id: str, offset: int) -> None:
+    command = OffsetCommit(
+        group_id="payments",
+        at_ms=0,
+        member_id=member_id,
+        generation_id=-1,
+        offsets=(RequestedOffset(topic="orders", partition=0, offset=offset),),
+    )
+    members.on_commit(made_exchange(command, Group(group_id="payments")), command)
+
+
 @pytest.mark.parametrize(("is_zombie", "found"), [(False, [COMMITS_DO_NOT_GO_BACK]), (True, [])])
 def test_the_commits_of_a_zombie_may_go_back(is_zombie: bool, found: list[str]) -> None:
     """One that became a zombie twice commits two sets of positions in turn."""
@@ -104,15 +115,18 @@ def test_the_commits_of_a_zombie_may_go_back(is_zombie: bool, found: list[str]) 
     if is_zombie:
         members.on_note("ben", FaultBegan(parse_fault("zombie")))
     for offset in (29, 28):
-        command = OffsetCommit(
-            group_id="payments",
-            at_ms=0,
-            member_id="ben-1",
-            generation_id=-1,
-            offsets=(RequestedOffset(topic="orders", partition=0, offset=offset),),
-        )
-        members.on_commit(made_exchange(command, Group(group_id="payments")), command)
+        commit(members, "ben-1", offset)
     assert [each.sentence for each in violations.found] == found
+
+
+def test_a_member_may_commit_the_lower_offset_that_a_client_outside_the_plan_has_committed() -> None:
+    violations = ViolationLog(checker_state())
+    members = ObservedMembers(checker_state(), OutputLedger(), violations)
+    members.add_member("ben", "payments")
+    members.on_change("ben", JoinedGroup(1, "ben-1", is_leader=False, protocol_name="range"), 0)
+    for member_id, offset in (("ben-1", 29), ("a stranger", 28), ("ben-1", 28)):
+        commit(members, member_id, offset)
+    assert violations.found == []
 
 
 def test_a_new_process_may_join_though_the_former_one_had_to_fail() -> None:
@@ -164,12 +178,12 @@ def test_only_the_accepted_partitions_of_a_commit_count_as_committed(codes: tupl
         partition = TopicPartition("orders", index)
         members.ledger("payments", "anna").record_processed(partition, 9, 0, 0)
         sent = [OffsetCommitRequestPartition(partition_index=each, committed_offset=5) for each in (0, 1)]
-        commit = OffsetCommitRequest(
+        request = OffsetCommitRequest(
             group_id="payments", topics=[OffsetCommitRequestTopic(name="orders", partitions=sent)]
         )
         rows = [OffsetCommitResponsePartition(partition_index=each, error_code=codes[each]) for each in (0, 1)]
         response = OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=rows)])
-        members.on_response("anna", commit, response)
+        members.on_response("anna", request, response)
         members.on_change("anna", PartitionsRevoked((partition,)), 0)
         if COMMITS_BEFORE_REVOCATION in [each.sentence for each in violations.found]:
             violated.append(str(partition))
