@@ -26,9 +26,12 @@ def write_rows(folder: Path, name: str, rows: Sequence[Values]) -> None:
     pq.write_table(pa.Table.from_pylist([{"group": "lab", **row} for row in rows], schema), target / "rows.parquet")
 
 
-def gap(store: str, partition: int, from_ms: int, to_ms: int, reason: str = "session-expiry") -> Values:
+def gap(
+    store: str, partition: int, from_ms: int, to_ms: int, reason: str = "session-expiry", *, was_owned: bool = True
+) -> Values:
     period = {"from_ms": from_ms, "to_ms": to_ms}
-    return {"store": store, "topic": "orders", "partition": partition, "reason": reason, **period}
+    place = {"store": store, "topic": "orders", "partition": partition}
+    return {**place, "reason": reason, **period, "was_owned": was_owned}
 
 
 @pytest.fixture
@@ -40,9 +43,8 @@ def folder(tmp_path: Path) -> Path:
     write_rows(tmp_path, "transitions", [{"store": store, "at_ms": at} for store in ends for at in (0, ends[store])])
     write_rows(tmp_path, "rebalances", [{"store": store, "sync_end_ms": 1_000} for store in ends])
     write_rows(tmp_path, "reconciliations", [])
-    owned = {"topic": "orders", "partition": 0, "from_ms": 1_000}
-    write_rows(tmp_path, "ownership", [{"store": store, **owned} for store in ends])
-    gaps = [gap("long", 0, 15_000, 20_000), gap("long", 1, 5_000, 8_000, "unassigned"), gap("short", 0, 0, 1_000)]
+    never_owned = gap("long", 1, 5_000, 8_000, "unassigned", was_owned=False)
+    gaps = [gap("long", 0, 15_000, 20_000), never_owned, gap("short", 0, 0, 1_000, was_owned=False)]
     write_rows(tmp_path, "gaps", gaps)
     make_current(tmp_path, VERSION)
     return tmp_path
@@ -60,8 +62,11 @@ def test_a_group_of_the_consumer_protocol_has_its_gaps_its_movements_and_its_dur
     second = {"members_before": 1, "bumped_ms": 4_000, "target_ms": 4_500, "ended_ms": 9_500, "assignor": "uniform"}
     counts = {"moved": 2, "revoked_and_returned": 0, "kept": 3, "new": 0, "outcome": "completed", "store": "new"}
     write_rows(tmp_path, "reconciliations", [first | counts, second | counts])
-    write_rows(tmp_path, "ownership", [{"store": "new", "topic": "orders", "partition": 0, "from_ms": 1_000}])
-    write_rows(tmp_path, "gaps", [gap("new", 0, 5_000, 8_000, "reconciling"), gap("new", 0, 0, 1_000, "assigning")])
+    write_rows(
+        tmp_path,
+        "gaps",
+        [gap("new", 0, 5_000, 8_000, "reconciling"), gap("new", 0, 0, 1_000, "assigning", was_owned=False)],
+    )
     make_current(tmp_path, VERSION)
     statistics = RunStatistics(spark, tmp_path)
     assert [row.p50 for row in statistics.time_without_owner().collect()] == [3.0]
