@@ -165,10 +165,13 @@ class GroupHistory:
 
     def _on_record(self, record: Record, rows: FoldedRows) -> None:
         if record.type in TOPIC_EVENT_TYPES:
+            self._begin_with_snapshot(record.at_ms)
             topic = TOPIC_DECODER.decode(record.payload)
             self._ownership.on_topic(topic.name, topic.partitions, topic.topic_id, record.at_ms)
             if self._group.exists:
                 self._owners[self._group.kind].update_gaps(self._group, record.at_ms, rows)
+            else:
+                self._ownership.end_gaps(record.at_ms, rows)
         elif record.type == SNAPSHOT_TYPE:
             stored = {field: getattr(record, field) for field in Snapshot.__struct_fields__}
             self._group = self._snapshot = decode_snapshot(Snapshot(**stored))

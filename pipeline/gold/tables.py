@@ -235,7 +235,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             group_epoch  int   the group epoch when the period began; null for a classic group
             owner_id     text  of session-expiry: the member that was removed, whose period in `ownership` includes
                                this one; else null
-            was_owned    flag  whether the partition had had an owner before
+            was_owned    flag  whether the partition had had an owner before, in the events that the store has
             """
         ),
     ),

@@ -157,7 +157,7 @@ class ConsumerOwners(TableBuilder):
     def on_snapshot(self, group: Group, at_ms: int) -> None:
         """Begin with a snapshot: each member owns the partitions that are assigned to it or that it has to give up."""
         consumer = consumer_of(group)
-        self._ownership.group_epoch = consumer.group_epoch
+        self._ownership.group_epoch, self._ownership.knows_topic_ids = consumer.group_epoch, True
         self._ownership.subscribe(consumer.subscribed_topics)
         for member in consumer.members.values():
             self._gain(member, at_ms)

@@ -53,7 +53,7 @@ class Ownership:
         another topic has its name."""
         self._topic_ids: dict[str, str] = {}
         """The ids of topics by their names, of deleted ones too until one of the same name is created."""
-        self._knows_topic_ids = False
+        self.knows_topic_ids = False
         """Whether the group was one of the consumer protocol when a member was last assigned partitions."""
         self._deleted_ms: dict[str, int] = {}
         """When topics were deleted, by what stands for them in the partitions here."""
@@ -94,7 +94,7 @@ class Ownership:
     def on_topic(self, topic: str, partitions: int, topic_id: str, at_ms: int) -> None:
         """Set a topic's number of partitions after it was created, got more, or was deleted (0)."""
         former_id = self._topic_ids.get(topic, topic_id)
-        if former_id != topic_id and topic_id and self._knows_topic_ids:
+        if former_id != topic_id and topic_id and self.knows_topic_ids:
             self._replace(topic, former_id)
         self._partition_counts[topic] = partitions
         if topic_id:
@@ -141,7 +141,7 @@ class Ownership:
 
         `identity` names the member across restarts.
         """
-        self._knows_topic_ids = kind is GroupKind.CONSUMER
+        self.knows_topic_ids = kind is GroupKind.CONSUMER
         period = OwnedPeriod(identity, kind.value, generation_id, at_ms)
         owned, commits_ms = self._partitions.get(member_id, {}), self._commits_ms.get(member_id)
         owners, last_owner, gained = self._owners, self.last_owner, self.window.gained
@@ -232,6 +232,10 @@ class Ownership:
             if key not in opened:
                 opened[key] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch, key[1])
             gaps[partition] = opened[key]
+
+    def end_gaps(self, at_ms: int, rows: FoldedRows) -> None:
+        """End the gaps of partitions that no longer exist, while there is no group. None begins."""
+        self._find_unowned(at_ms, rows)
 
     def _replace(self, topic: str, topic_id: str) -> None:
         """Let the id of a deleted topic stand for it from now on: a new topic has got its name.

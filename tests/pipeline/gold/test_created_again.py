@@ -15,6 +15,7 @@ from tests.coordinator.consumer.consumer_harness import topic_id
 from tests.coordinator.consumer.migration.migration_harness import ALL, LOWER, UPPER
 from tests.coordinator.group_driver import GROUP_ID, START_MS
 from tests.pipeline.gold.test_consumer_groups import RecordedHarness, recorded, topic_event
+from tests.pipeline.gold.test_trimmed_histories import trimmed
 from tests.pipeline.histories import TableRow, all_rows, rows_of_table
 
 KINDS = ("partitions", "new", "kept", "moved", "revoked_and_returned")
@@ -62,6 +63,8 @@ def test_the_partitions_of_the_new_topic_are_new_ones(former_owner: str) -> None
         harness.beat("m1", 2, owned={})
     else:
         harness.join("m2")
+    gaps = {(row["from_ms"] - START_MS, (row["to_ms"] or 0) - START_MS) for row in harness.table("gaps")}
+    assert all(to_ms <= 5_000 or from_ms >= 10_000 for from_ms, to_ms in gaps), "there was no topic for 5 s"
     last = harness.table("reconciliations")[-1]
     assert (last["bumped_ms"], last["outcome"]) == (harness.now_ms, "completed")
     assert [last[each] for each in KINDS] == [6, 6, 0, 0, 0]
@@ -172,6 +175,26 @@ def test_a_new_partition_is_not_kept_for_a_static_member_that_is_away() -> None:
     harness.join("m2")
     gaps = {(row["reason"], row["was_owned"], row["from_ms"] - START_MS) for row in harness.table("gaps")}
     assert gaps == {("away", True, 0), ("unassigned", False, 5_000), ("reconciling", False, 10_000)}
+
+
+def test_a_history_that_begins_with_a_snapshot_tells_the_new_topic_from_the_deleted_one() -> None:
+    harness = TopicHarness()
+    harness.join("m1", instance_id="i1")
+    harness.beat("m1", -2, instance_id="i1")
+    harness.advance(5_000)
+    harness.delete()
+    harness.create()
+    harness.advance(5_000)
+    harness.join("m2")
+    records = recorded(harness, *harness.of_topics)
+    [deleted] = [each.position for each in records if each.type == "topic-deleted"]
+    topics = [each for each in records if each.position < deleted and each.group is None]
+    later = [
+        {(row["reason"], row["from_ms"], row["to_ms"]) for row in rows_of_table(all_rows(some), "gaps")}
+        for some in (records, [*topics, *trimmed(records, before=deleted)])
+    ]
+    assert later[0] - later[1] == {("away", START_MS, START_MS + 5_000)}
+    assert later[1] <= later[0]
 
 
 def test_a_static_member_that_is_back_since_its_replacement_was_lost_owns_what_it_had() -> None:
