@@ -171,7 +171,7 @@ class GroupHistory:
             if self._group.exists:
                 self._owners[self._group.kind].update_gaps(self._group, record.at_ms, rows)
             else:
-                self._ownership.end_gaps(record.at_ms, rows)
+                self._ownership.find_unowned(record.at_ms, rows)
         elif record.type == SNAPSHOT_TYPE:
             stored = {field: getattr(record, field) for field in Snapshot.__struct_fields__}
             self._group = self._snapshot = decode_snapshot(Snapshot(**stored))

@@ -57,7 +57,7 @@ class _Refresh:
 class MetadataRefresh:
     """The Metadata requests of the classic members of a run that read no records, by name.
 
-    The fetcher of a member that reads records asks for Metadata as well, and nothing in a request tells whose it is.
+    The fetcher of a member that reads records asks for Metadata as well, and nothing in a request shows whose it is.
     `now_ms` is the time of the run, `paused` are the members that pause.
     """
 

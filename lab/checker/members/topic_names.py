@@ -57,7 +57,7 @@ class _Names:
 class AssignedTopicNames:
     """The members of a run that have the consumer protocol and read no records, by name.
 
-    The fetcher of a member that reads records asks for names as well, and nothing in a response tells whose it is.
+    The fetcher of a member that reads records asks for names as well, and nothing in a response shows whose it is.
     `now_ms` is the time of the run, `paused` are the members that pause.
     """
 

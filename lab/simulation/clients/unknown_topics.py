@@ -16,7 +16,7 @@ from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponse
 
 
 class UnknownTopics:
-    """Which members are told that which topics do not exist."""
+    """The members that get an error of a topic in Metadata responses, with the topic."""
 
     def __init__(self) -> None:
         self._unknown: Counter[tuple[str, str]] = Counter()

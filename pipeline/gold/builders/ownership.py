@@ -212,7 +212,7 @@ class Ownership:
         `reasons` gives for each partition without an owner the reason. Adds the rows of ended gaps.
         """
         if self.has_changed:
-            self._find_unowned(at_ms, rows)
+            self.find_unowned(at_ms, rows)
         if not self._unowned:
             return
         gaps, protocol, add = self._gaps, kind.value, rows.gaps.append
@@ -233,10 +233,6 @@ class Ownership:
                 opened[key] = OpenGap(protocol, at_ms, reason, self.trigger, self.group_epoch, key[1])
             gaps[partition] = opened[key]
 
-    def end_gaps(self, at_ms: int, rows: FoldedRows) -> None:
-        """End the gaps of partitions that no longer exist, while there is no group. None begins."""
-        self._find_unowned(at_ms, rows)
-
     def _replace(self, topic: str, topic_id: str) -> None:
         """Let the id of a deleted topic stand for it from now on: a new topic has got its name.
 
@@ -254,7 +250,7 @@ class Ownership:
             if topic in times_ms:
                 times_ms[topic_id] = times_ms.pop(topic)
 
-    def _find_unowned(self, at_ms: int, rows: FoldedRows) -> None:
+    def find_unowned(self, at_ms: int, rows: FoldedRows) -> None:
         """Find the partitions without an owner, and end the gaps of others."""
         owners, gaps, topics_differ = self._owners, self._gaps, self._counted_partitions is None
         self._unowned = [each for each in self._subscribed_partitions() if not owners.get(each)]
