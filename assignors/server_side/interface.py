@@ -1,8 +1,9 @@
 """The interface of a server-side assignor (KIP-848), which the coordinator runs with the last assignment as input."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import filterfalse
 
 from regroup.assignors.interface import AssignorError
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -65,7 +66,21 @@ class ServerAssignor(ABC):
     @abstractmethod
     def assign(self, group: ServerGroup) -> TargetAssignments:
         """Compute the new target assignment of every member, by member id. Raises `AssignorError` if there can be
-        none."""
+        none.
+
+        The topics of a member whose ids fall into one bucket of Kafka's hash map have the order that they have there.
+        """
+
+
+def added_topics_first(target: dict[str, set[int]], is_kept: Callable[[str], bool]) -> dict[str, set[int]]:
+    """The target with the topics in front that a member has newly got, the last one first, before those that it kept.
+
+    Kafka's `uniform` adds a topic by `HashMap.computeIfAbsent`, which puts it at the beginning of its bucket.
+    """
+    if len(target) < 2:
+        return target
+    added = list(filterfalse(is_kept, target))
+    return {topic: target[topic] for topic in (*reversed(added), *filter(is_kept, target))}
 
 
 def sorted_targets(targets: TargetAssignments) -> dict[str, list[TopicPartition]]:

@@ -7,7 +7,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, TargetAssignments
+from regroup.assignors.server_side.interface import (
+    ServerAssignor,
+    ServerGroup,
+    ServerMember,
+    TargetAssignments,
+    added_topics_first,
+)
 from regroup.assignors.server_side.uniform_heterogeneous import UniformHeterogeneousBuilder
 
 
@@ -45,7 +51,9 @@ def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
             larger_quotas -= is_larger
     for name, target in targets.items():
         if capacity[name]:
+            kept = frozenset(target)
             free.give(target, capacity[name])
+            targets[name] = added_topics_first(target, kept.__contains__)
     if left := free.first():
         topic, number = left
         raise AssignorError(f"partition {number} of topic {topic} is left, and all quotas are full", topic=topic)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import filterfalse
 
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.server_side.interface import ServerGroup, TargetAssignments
+from regroup.assignors.server_side.interface import ServerGroup, TargetAssignments, added_topics_first
 from regroup.assignors.server_side.subscribers import Subscribers
 
 _UNASSIGNED = -1
@@ -32,6 +32,8 @@ class UniformHeterogeneousBuilder:
         self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers.topics}
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
+        self.kept: list[set[str]] = [set() for _ in self.names]
+        """The topics of which each member has had partitions from the beginning on."""
         self.levels: MembersByLevel | None = None
         """The members by their number of partitions; None if some have changed since."""
 
@@ -44,8 +46,8 @@ class UniformHeterogeneousBuilder:
             self._assign_unassigned(topic)
         self._balance([topic for topic in topics if self.subscribers.count(topic) >= 2])
         return {
-            name: {topic: numbers for topic, numbers in target.items() if numbers}
-            for name, target in zip(self.names, self.targets, strict=True)
+            name: added_topics_first(target, kept.__contains__)
+            for name, target, kept in zip(self.names, self.targets, self.kept, strict=True)
         }
 
     def _topic_order(self, topic: str) -> tuple[float, int, tuple[int, int]]:
@@ -61,11 +63,20 @@ class UniformHeterogeneousBuilder:
                         reason = f"member {name} has partition {number} of topic {topic}, which does not exist"
                         raise AssignorError(reason, member=name, topic=topic)
                     self._assign(index, topic, number)
+            if member.current:
+                self.kept[index].update(self.targets[index])
 
     def _assign(self, index: int, topic: str, number: int) -> None:
         self.targets[index].setdefault(topic, set()).add(number)
         self.counts[index] += 1
         self.owners[topic][number] = index
+
+    def _take(self, index: int, topic: str, number: int) -> None:
+        self.targets[index][topic].discard(number)
+        self.counts[index] -= 1
+        if not self.targets[index][topic]:
+            del self.targets[index][topic]
+            self.kept[index].discard(topic)
 
     def _assign_unassigned(self, topic: str) -> None:
         unassigned = [number for number, owner in enumerate(self.owners[topic]) if owner == _UNASSIGNED]
@@ -138,8 +149,7 @@ class UniformHeterogeneousBuilder:
             target = balancer.next_least_loaded_member()
             if balancer.is_balanced():
                 break
-            self.targets[source][topic].discard(number)
-            self.counts[source] -= 1
+            self._take(source, topic, number)
             self._assign(target, topic, number)
             has_moved = True
         return has_moved

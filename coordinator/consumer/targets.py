@@ -147,29 +147,39 @@ class ExistingTopics:
         self._topics = topics
         self.names = frozenset(name for name in consumer.subscribed_topics if name in topics.by_name)
         """All topics to which members subscribe."""
-        self._orders: dict[int, list[str]] = {}
-        """All of them in the order that they have in a map with so many buckets."""
+        self._orders: dict[tuple[int, int], list[str]] = {}
+        """All of them in the order that they have in a map with so many buckets, filled from one of names with so
+        many."""
 
     def of(self, profile: ConsumerProfile) -> tuple[str, ...]:
         """The names of the existing topics to which a member with this description subscribes, in Kafka's order."""
         names = self._consumer.topics_of(profile)
         found = self.names.intersection(names)
         if names is profile.subscribed_topics and 8 * len(found) > len(self.names):
-            return tuple(filter(found.__contains__, self._order(len(found))))
-        return self._in_order(self._topics.ids_of(names))
+            return tuple(filter(found.__contains__, self._order(len(found), len(profile.subscribed_topics))))
+        return self._in_order(self._topics.ids_of(names_in_order(self._consumer, profile)))
 
-    def _order(self, size: int) -> list[str]:
-        """All topic names in the order of a hash map for `size` entries. Within one bucket of the map, names are
-        sorted."""
-        buckets = hash_map_buckets(size)
+    def _order(self, size: int, subscribed: int) -> list[str]:
+        """All topic names in the order of a hash map of `size` ids, filled from a hash map of `subscribed` names."""
+        buckets = hash_map_buckets(size), hash_map_buckets(subscribed)
         if buckets not in self._orders:
-            ids = self._topics.ids_of(sorted(self.names))
+            ids = self._topics.ids_of(java_hash_map_order(sorted(self.names), subscribed))
             self._orders[buckets] = [*self._in_order(ids, size)]
         return self._orders[buckets]
 
     def _in_order(self, topic_ids: list[TopicId], size: int | None = None) -> tuple[str, ...]:
         by_id = self._topics.by_id
         return tuple([by_id[topic_id].name for topic_id in in_hash_map_order(topic_ids, java_uuid_hash, size)])
+
+
+def names_in_order(consumer: ConsumerGroup, profile: ConsumerProfile) -> list[str]:
+    """The topics to which a member with this description subscribes, in the order in which Kafka iterates its sets of
+    names: of the names and of the pattern's topics, first the set with more of them."""
+    named = java_hash_map_order(profile.subscribed_topics)
+    resolved = consumer.resolved_regexes.get(profile.subscribed_regex)
+    matched = java_hash_map_order(resolved.topics) if resolved else []
+    larger, smaller = (named, matched) if len(named) > len(matched) else (matched, named)
+    return [*dict.fromkeys((*larger, *smaller))]
 
 
 def by_topic_name(target: Partitions, topics: TopicsImage) -> dict[str, tuple[int, ...]]:

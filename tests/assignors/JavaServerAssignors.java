@@ -27,7 +27,10 @@ import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
 import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
 
-/** Reads records of server_uniform.jsonl or server_range.jsonl, and prints each with the result of Kafka's own class. */
+/**
+ * Reads records of server_uniform.jsonl or server_range.jsonl, and prints each with the result of Kafka's own class.
+ * If a record has "orders", each member's topics are printed there in the order of the hash map that Kafka stores.
+ */
 public class JavaServerAssignors {
     static final ObjectMapper JSON = new ObjectMapper();
 
@@ -87,14 +90,20 @@ public class JavaServerAssignors {
             record.get("assignor").asText().equals("server-range") ? new RangeAssignor() : new UniformAssignor();
         if (!step.has("expected")) return;
         ObjectNode expected = JSON.createObjectNode();
+        ObjectNode orders = JSON.createObjectNode();
         var result = assignor.assign(group, describer).members();
         for (String member : members.keySet()) {
             ArrayNode listed = expected.putArray(member);
             if (!result.containsKey(member)) continue;
             Map<String, TreeSet<Integer>> sorted = new TreeMap<>();
             result.get(member).partitions().forEach((id, set) -> sorted.put(names.get(id), new TreeSet<>(set)));
+            Map<Uuid, Integer> stored = new HashMap<>();
+            result.get(member).partitions().keySet().forEach(id -> stored.put(id, 0));
+            ArrayNode order = orders.putArray(member);
+            stored.keySet().forEach(id -> order.add(names.get(id)));
             sorted.forEach((topic, set) -> set.forEach(number -> listed.addArray().add(topic).add(number)));
         }
         step.set("expected", expected);
+        if (step.has("orders")) step.set("orders", orders);
     }
 }

@@ -12,6 +12,12 @@ import pytest
 
 from regroup.assignors.cases import CaseStep, assign_step
 from regroup.assignors.interface import Assignments, AssignorError
+from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember
+from regroup.assignors.server_side.range import ServerRangeAssignor
+from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.coordinator.consumer.targets import java_uuid_hash
+from regroup.protocol.java_order import in_hash_map_order
+from regroup.protocol.topic_ids import topic_id_text
 from tests.assignors.random_groups import RandomGroup
 from tests.conformance.apache_kafka import KafkaUnavailable, kafka_jars
 
@@ -94,12 +100,72 @@ def as_json(assignments: Assignments) -> dict[str, list[list[object]]]:
 @pytest.mark.parametrize("name", ["server_range", "server_uniform"])
 def test_the_recorded_results_of_server_side_assignors_are_those_of_the_newest_kafka(name: str) -> None:
     recorded = gzip.decompress((JAVA.parent / "vectors" / f"{name}.jsonl.gz").read_bytes())
+    for line, result in zip(recorded.splitlines(), results_of_server_side_assignors(recorded), strict=True):
+        assert result == msgspec.json.decode(line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", [UniformAssignor(), ServerRangeAssignor()], ids=lambda assignor: assignor.name)
+def test_topics_of_one_bucket_have_the_order_of_kafkas_hash_map(assignor: ServerAssignor) -> None:
+    steps = [each for _, each in zip(range(STEPS), steps_with_few_buckets(assignor), strict=False)]
+    results = results_of_server_side_assignors(b"".join(msgspec.json.encode(record) + b"\n" for record, _ in steps))
+    own = [order for _, order in steps]
+    assert [result["orders"] for result in results] == own
+    assert any(len(topics) > 2 for order in own for topics in order.values())
+
+
+def steps_with_few_buckets(assignor: ServerAssignor) -> Iterator[tuple[dict[str, Any], dict[str, list[str]]]]:
+    """Groups of up to six rebalances each, whose topics share three buckets: each rebalance as a record for Java, and
+    our order of each member's topics."""
+    random = Random(f"buckets {assignor.name}")
+    while True:
+        ids = {f"t{number}": bytes(15) + bytes([16 * number + random.choice((3, 5, 12))]) for number in range(10)}
+        hashes = {name: java_uuid_hash(topic_id_text(topic_id)) for name, topic_id in ids.items()}
+        sizes = {name: random.choice((1, 1, 2, 5)) for name in ids}
+        targets: dict[str, dict[str, set[int]]] = {name: {} for name in "abcd"[: random.choice((1, 2, 4))]}
+        is_homogeneous = random.random() < 0.5
+        for _ in range(random.choice((2, 6))):
+            drawn = {name: random.sample([*ids], random.choice((2, 5, 9))) for name in targets}
+            if is_homogeneous:
+                drawn = dict.fromkeys(targets, drawn["a"])
+            members = {
+                name: ServerMember(
+                    topics=tuple(in_hash_map_order(drawn[name], hashes.__getitem__)),
+                    current={
+                        topic: sorted(targets[name][topic])
+                        for topic in in_hash_map_order(targets[name], hashes.__getitem__)
+                    },
+                )
+                for name in targets
+            }
+            targets = assignor.assign(ServerGroup(sizes, members, ids, is_homogeneous))
+            yield (
+                {
+                    "assignor": f"server-{assignor.name}",
+                    "subscriptionType": "homogeneous" if is_homogeneous else "heterogeneous",
+                    "topicIds": {name: topic_id_text(topic_id) for name, topic_id in ids.items()},
+                    "partitionsPerTopic": sizes,
+                    "members": [
+                        {
+                            "id": name,
+                            "topics": member.topics,
+                            "current": [[topic, index] for topic, each in member.current.items() for index in each],
+                        }
+                        for name, member in members.items()
+                    ],
+                    "expected": {},
+                    "orders": {},
+                },
+                {name: in_hash_map_order(target, hashes.__getitem__) for name, target in targets.items()},
+            )
+
+
+def results_of_server_side_assignors(records: bytes) -> list[dict[str, Any]]:
+    """The records, a line each, as `JavaServerAssignors` completes them."""
     try:
         jars = kafka_jars()
     except KafkaUnavailable as reason:
         pytest.skip(str(reason))
-    program = JAVA.with_name("JavaServerAssignors.java")
-    command = ["java", "-cp", f"{jars}/*", str(program)]
-    computed = subprocess.run(command, input=recorded, capture_output=True, check=True).stdout
-    for line, result in zip(recorded.splitlines(), computed.splitlines(), strict=True):
-        assert msgspec.json.decode(result) == msgspec.json.decode(line)
+    command = ["java", "-cp", f"{jars}/*", str(JAVA.with_name("JavaServerAssignors.java"))]
+    computed = subprocess.run(command, input=records, capture_output=True, check=True).stdout
+    return [msgspec.json.decode(line) for line in computed.splitlines()]

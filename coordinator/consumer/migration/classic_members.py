@@ -33,6 +33,7 @@ from regroup.coordinator.consumer_group import (
     ConsumerGroup,
     ConsumerMember,
     ConsumerProfile,
+    PartitionEpochs,
     ReconciliationState,
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
@@ -225,9 +226,18 @@ def sync_with_consumer_group(decision: DecisionBuilder, command: SyncGroup) -> D
         SyncGroupResponse(
             protocol_type=command.protocol_type,
             protocol_name=command.protocol_name,
-            assignment=encoded_assignment(member.assigned, command.topics, first.metadata),
+            assignment=encoded_assignment(in_order_of_target(consumer, member), command.topics, first.metadata),
         )
     )
+
+
+def in_order_of_target(consumer: ConsumerGroup, member: ConsumerMember) -> PartitionEpochs:
+    """What the member is assigned, with its topics in the order of its target, from which Kafka fills the hash map of
+    an assignment."""
+    target = consumer.targets.get(member.member_id, {})
+    return {
+        topic_id: member.assigned[topic_id] for topic_id in (*target, *member.assigned) if topic_id in member.assigned
+    }
 
 
 def differ(requested: str | None, present: str) -> bool:

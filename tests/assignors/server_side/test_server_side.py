@@ -76,6 +76,22 @@ def test_a_group_without_members_or_subscriptions_has_empty_targets(assignor: Se
     assert assignor.assign(ServerGroup(SIZES, {"a": ServerMember(())})) == {"a": {}}
 
 
+@pytest.mark.parametrize(
+    ("other", "orders"),
+    [
+        (("orders", "payments", "clicks"), [["orders", "clicks"], ["payments", "orders"]]),
+        (("empty",), [["payments", "orders", "clicks"], []]),
+    ],
+    ids=["equal subscriptions", "different subscriptions"],
+)
+def test_topics_that_uniform_adds_come_before_kept_ones_the_last_one_first(
+    other: tuple[str, ...], orders: list[list[str]]
+) -> None:
+    members = {"a": ServerMember(("orders", "payments", "clicks"), {"clicks": [0]}), "b": ServerMember(other)}
+    targets = UniformAssignor().assign(ServerGroup(SIZES, members))
+    assert [[*targets[name]] for name in "ab"] == orders
+
+
 @given(first=groups, then=groups)
 def test_topics_of_few_partitions_are_assigned_as_those_of_many(
     first: dict[str, tuple[str, ...]], then: dict[str, tuple[str, ...]]

@@ -42,7 +42,7 @@ def assignment(partitions: Named, *, user_data: bytes | None = None, version: in
 
 
 def assigned_by(response: Any) -> Named:
-    """The partitions in a SyncGroup response."""
+    """The partitions in a SyncGroup response, or those assigned to a member of a classic group."""
     named: Named = {}
     for topic, index in decode_assignment(response.assignment).partitions:
         named.setdefault(topic, []).append(index)

@@ -44,6 +44,18 @@ def test_a_sync_fetches_what_the_member_is_assigned() -> None:
     assert client.sync().event_types == []
 
 
+def test_a_sync_and_a_downgrade_have_topics_of_one_bucket_in_the_order_of_the_target() -> None:
+    """`uniform` has given the member the larger topic first, and puts each new topic at the beginning of its bucket."""
+    harness, client = founded_by_consumer()
+    harness.topics = image(foo=6, a=3, b=2)
+    client.member_id, client.topics = "c", ("a", "b")
+    harness.rejoin(client)
+    assert [*assigned_by(client.sync().response)] == ["b", "a"]
+    harness.beat("m1", -1)
+    assert harness.kind == "classic"
+    assert [*assigned_by(harness.group.members["c"])] == ["b", "a"]
+
+
 @behaviour("cg.cm.sync-when-behind")
 def test_a_member_behind_the_target_is_told_to_join_again() -> None:
     harness = MigrationHarness()
