@@ -29,6 +29,8 @@ def violations_of_response(
         # Kafka's log has delayed it: the group is further than it was when the response was decided.
         if kind is ConsumerGroupHeartbeat and not exchange.error_code:
             groups.on_late_heartbeat(command, exchange.response)
+        elif kind is ConsumerGroupHeartbeat and has_changed_its_group(exchange):
+            groups.on_release(command)
         return
     group.exchange_number = exchange.exchange_number
     if kind is ConsumerGroupHeartbeat or exchange.before.consumer is not None:
@@ -36,7 +38,7 @@ def violations_of_response(
     elif group.queue:
         yield from groups.proceed(group_id, exchange.after.event_number)
     if exchange.error_code:
-        if kind is ConsumerGroupHeartbeat and exchange.after.event_number > exchange.before.event_number:
+        if kind is ConsumerGroupHeartbeat and has_changed_its_group(exchange):
             groups.on_release(command)
         if exchange.error_code == ErrorCode.FENCED_MEMBER_EPOCH and kind is ConsumerGroupHeartbeat:
             groups.on_fenced(command)
@@ -45,6 +47,11 @@ def violations_of_response(
         groups.on_heartbeat(command, exchange.response)
     elif kind is c.SyncGroup or kind is c.Heartbeat:
         groups.on_classic_response(group_id, command.member_id)
+
+
+def has_changed_its_group(exchange: ObservedExchange) -> bool:
+    """Whether a request has led to events of its group, whatever it was answered."""
+    return exchange.after.event_number > exchange.before.event_number
 
 
 def _violations_of_consumer_group(

@@ -16,7 +16,9 @@ from regroup.coordinator.topics import TopicsImage
 from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.consumer.profiles import a_member_is_stored_as_it_describes_itself
+from regroup.lab.checker.consumer.responses import violations_of_response
 from regroup.lab.checker.consumer.stored_group import StoredMember
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
     ConsumerGroupHeartbeatResponse,
@@ -82,6 +84,18 @@ def test_a_partition_is_free_once_its_owner_has_released_it_whatever_it_was_answ
         assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS)
     known.on_release(heartbeat("anna", 2, (0,)))
     assert i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None
+
+
+@pytest.mark.parametrize(("event_number", "is_free"), [(7, True), (6, False)], ids=["released", "refused"])
+def test_a_release_counts_though_its_refusal_comes_after_later_responses(event_number: int, is_free: bool) -> None:
+    """Kafka's log has delayed the refusal. Without an event the heartbeat has released nothing."""
+    known, joining = groups(), exchange(heartbeat("ben", 0, ()), answer("ben", 3, 1))
+    known.group("g").exchange_number = 5
+    late = exchange(heartbeat("anna", 2, (0,)), answer("anna", 2))
+    late.exchange_number, late.error_code = 4, ErrorCode.NOT_COORDINATOR
+    late.before, late.after = SimpleNamespace(event_number=6), SimpleNamespace(event_number=event_number)
+    assert [*violations_of_response(known, late, SETTINGS)] == []
+    assert (i.a_partition_is_free_before_it_is_assigned(known, joining, SETTINGS) is None) is is_free
 
 
 def test_a_partition_is_free_once_the_member_that_was_answered_it_is_fenced_and_the_store_has_it_no_more() -> None:
