@@ -1,6 +1,6 @@
 """A simulated application, which buffers and processes records, and the view of a member for a table."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -60,13 +60,14 @@ class SimulatedApplication:
         self.on_positions = on_positions
         self.on_records = on_records
         self._buffer: deque[FetchedRecord] = deque()
+        self._buffered: Counter[TopicPartition] = Counter()
+        """How many records of each partition are in the buffer."""
         self.processed_count = 0
         self.duplicate_count = 0
 
-    @property
-    def has_room(self) -> bool:
-        """Whether the application can buffer more records: True while its buffer has fewer than two polls return."""
-        return len(self._buffer) < 2 * self._workload.max_poll_records
+    def buffers(self, partition: TopicPartition) -> bool:
+        """Whether records of this partition are buffered: until poll() has returned them all, no more are fetched."""
+        return self._buffered[partition] > 0
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         """Start to read a partition at this offset."""
@@ -80,21 +81,27 @@ class SimulatedApplication:
     def add_records(self, records: Sequence[FetchedRecord]) -> None:
         """Buffer fetched records, which are in order within each partition."""
         self._buffer.extend(records)
+        self._buffered.update(each.partition for each in records)
         self.on_records()
 
     def drop(self, partitions: Sequence[TopicPartition]) -> None:
         """Drop the buffered records of partitions that the member no longer owns."""
         dropped = frozenset(partitions)
         self._buffer = deque(each for each in self._buffer if each.partition not in dropped)
+        for each in dropped:
+            del self._buffered[each]
 
     def clear(self) -> None:
         """Drop all buffered records."""
         self._buffer.clear()
+        self._buffered.clear()
 
     def take_poll_batch(self) -> list[FetchedRecord]:
         """Remove from the buffer the records that one poll returns, and return them."""
         count = min(len(self._buffer), self._workload.max_poll_records)
-        return [self._buffer.popleft() for _ in range(count)]
+        batch = [self._buffer.popleft() for _ in range(count)]
+        self._buffered.subtract(each.partition for each in batch)
+        return batch
 
     def processing_ms(self, records: Sequence[FetchedRecord]) -> float:
         """Milliseconds that it takes to process these records."""

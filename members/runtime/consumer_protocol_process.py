@@ -341,6 +341,7 @@ class ConsumerProtocolProcess:
         batch = application.take_poll_batch() if application.reads_records else None
         if not batch:
             return
+        self._fetcher.send_fetches()
 
         def complete() -> None:
             if self._is_leaving:
@@ -348,7 +349,6 @@ class ConsumerProtocolProcess:
             application.complete_batch(batch, self._timers.now_ms())
             self._poll()
             self._process_records()
-            self._fetcher.send_fetches()
 
         self._leave_poll(application.processing_ms(batch), complete)
 

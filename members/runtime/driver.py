@@ -297,9 +297,10 @@ class ConsumerDriver:
         batch = application.take_poll_batch()
         if not batch:
             return
+        fetcher = self._fetcher
+        fetcher.send_fetches()
         if not self.is_zombie:
             self._receive(PollReturned())
-        fetcher = self._fetcher
         self._is_processing = True
         self._timers.call_after(application.processing_ms(batch), lambda: self._complete_batch(batch, fetcher))
 
@@ -314,4 +315,3 @@ class ConsumerDriver:
         self._poll()
         if self.is_zombie:
             self._process_records()
-        self._fetcher.send_fetches()

@@ -102,7 +102,10 @@ class Fetcher:
         self.send_fetches()
 
     def send_fetches(self) -> None:
-        """Send ListOffsets or Fetch to each leader that has no request in flight."""
+        """Send ListOffsets or Fetch to each leader that has no request in flight.
+
+        As by Kafka's consumer, no more records of a partition are fetched while some of them are buffered.
+        """
         if self._is_closed:
             return
         if self._lacks_leaders:
@@ -110,10 +113,10 @@ class Fetcher:
         for leader, partitions in self._by_leader(self._to_reset).items():
             if leader not in self._busy:
                 self._send(leader, self._list_offsets_request(partitions))
-        if self._application.has_room:
-            for leader, partitions in self._by_leader(self._positions).items():
-                if leader not in self._busy:
-                    self._send(leader, self._fetch_request(partitions))
+        unbuffered = [each for each in self._positions if not self._application.buffers(each)]
+        for leader, partitions in self._by_leader(unbuffered).items():
+            if leader not in self._busy:
+                self._send(leader, self._fetch_request(partitions))
 
     def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[NodeAddress, list[TopicPartition]]:
         led: dict[NodeAddress, list[TopicPartition]] = {}

@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
+import pytest
+
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.runtime.application import FetchedRecord
+from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
+from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.messages.cluster import (
@@ -101,11 +104,12 @@ class FakeTransport:
 class FakeApplication:
     """An application that notes the offsets of records and the gaps."""
 
-    has_room = True
-
     def __init__(self) -> None:
         self.offsets: list[int] = []
         self.gaps: list[tuple[int, int]] = []
+
+    def buffers(self, partition: TopicPartition) -> bool:
+        return False
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None: ...
 
@@ -234,6 +238,27 @@ def test_a_marker_that_compaction_has_removed_is_skipped_as_a_batch_without_reco
     fetcher.add_partitions({ORDERS_0: 0})
     fetcher.close()
     assert application.offsets == [1]
+
+
+def test_a_partition_is_fetched_again_when_poll_has_returned_all_its_records() -> None:
+    application = SimulatedApplication(Workload(max_poll_records=2), RecordLedger())
+    transport = FakeTransport(batch(b"a", b"b", b"c", base_offset=0))
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 0})
+    for fetched in ([0], [0, 3]):
+        application.take_poll_batch()
+        fetcher.send_fetches()
+        assert transport.fetch_offsets == fetched
+    fetcher.close()
+
+
+@pytest.mark.parametrize("forget", [lambda application: application.drop([ORDERS_0]), SimulatedApplication.clear])
+def test_records_that_were_dropped_are_no_longer_buffered(forget: Callable[[SimulatedApplication], None]) -> None:
+    application = SimulatedApplication(Workload(), RecordLedger())
+    application.add_records([FetchedRecord(ORDERS_0, 0, 0)])
+    assert application.buffers(ORDERS_0)
+    forget(application)
+    assert not application.buffers(ORDERS_0)
 
 
 async def test_a_leader_that_cannot_be_reached_is_looked_up_again() -> None:
