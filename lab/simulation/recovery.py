@@ -99,6 +99,8 @@ def _missing_of_consumer_protocol(
         if each.consumer.state is not MemberState.STABLE:
             return f"{name} has not reconciled"
         share = group.targets.get(each.consumer.generation.member_id, {})
+        if not share.keys() <= names.keys():
+            return f"the target of {name} has a topic that was deleted"
         target = {TopicPartition(names[topic_id], index) for topic_id, index in every_partition(share)}
         owned = set(each.consumer.assigned_partitions)
         if owned != target:

@@ -56,6 +56,13 @@ def test_a_group_of_each_protocol_runs_in_one_cluster() -> None:
     assert owned["carla"][-1][1] == {*range(6)}
 
 
+def test_a_group_whose_topic_is_deleted_at_the_end_recovers_without_partitions() -> None:
+    """The target has the deleted topic until the next heartbeat."""
+    outcome, owned = played("at 120s: topic orders is deleted")
+    assert not outcome.failed
+    assert owned["anna"][-1][1] == owned["ben"][-1][1] == set()
+
+
 @pytest.mark.slow
 def test_a_crashed_member_is_removed_when_its_session_ends() -> None:
     outcome, owned = played("at 30s: ben crashes")
