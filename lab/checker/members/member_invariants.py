@@ -119,9 +119,16 @@ class GroupLedger(RecordLedger):
         """The highest offset at which reading has started, or at which a deleted topic of this name has ended."""
         return max(self._start_offsets.get(partition, 0), self._former_ends.get(partition, 0))
 
+    def is_of_deleted_topic(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether a committed offset can only be a position in a deleted topic of the same name: no member has come as
+        far in the present one. The next owner skips the records below it, as with Kafka."""
+        known = self._partitions.get(partition)
+        reached = max(known.end, self._start_offsets.get(partition, 0)) if known is not None else 0
+        return reached < offset <= self._former_ends.get(partition, 0)
+
     def ignore_below(self, partition: TopicPartition, offset: int) -> None:
         """Do not expect records below this offset to be processed: an administrator or a command-line tool has set the
-        offset."""
+        offset, or a member that read a deleted topic."""
         self._ignored_below[partition] = max(offset, self._ignored_below.get(partition, 0))
 
     def remove_topic(self, topic: str) -> None:
@@ -353,7 +360,11 @@ class MemberChecker:
         """Check the offset in a commit that the coordinator has accepted; yields a violation if it is beyond what was
         processed."""
         ledger = self.ledgers.get(group_id)
-        if ledger is not None and ledger.is_ahead(partition, offset):
+        if ledger is None:
+            return
+        if ledger.is_of_deleted_topic(partition, offset):
+            ledger.ignore_below(partition, offset)
+        if ledger.is_ahead(partition, offset):
             yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")
 
     def skipped_records(self, group_id: str, committed_offsets: OffsetsByPartition) -> Iterator[MemberViolation]:

@@ -24,7 +24,7 @@ from regroup.lab.plan.validation import CLASSIC, CONSUMER
 RECREATION_SHARE: Final = 1 / 12
 """The share of plans of classic groups with a sticky assignor in which a topic is deleted and created again."""
 CONSUMER_RECREATION_SHARE: Final = 1 / 3
-"""The share of plans of the consumer protocol alone, without records, in which all topics are."""
+"""The share of plans of the consumer protocol alone in which all topics are."""
 
 UNKNOWN_TOPIC_SHARE: Final = 1 / 12
 """The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""

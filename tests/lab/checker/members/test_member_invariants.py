@@ -1,5 +1,7 @@
 """Well-behaved members do not read partitions of others, commit too far or skip records."""
 
+import pytest
+
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset
 from regroup.lab.checker.members.member_invariants import (
@@ -207,6 +209,28 @@ def test_a_topic_that_is_created_again_starts_with_offset_0_and_positions_of_the
     assert skipped(members, 1) == []
     assert commit(members, 3) == []
     assert commit(members, 4) == [COMMIT_NOT_AHEAD]
+
+
+@pytest.mark.parametrize("read_again", [(), (0,)], ids=["not read", "read"])
+def test_records_below_a_committed_position_of_a_deleted_topic_may_be_skipped(read_again: tuple[int, ...]) -> None:
+    """A member commits in the new topic what it had read of the old one, and the next owner begins there."""
+    members = MemberChecker({})
+    process(members.ledger(GROUP), 0, 1, 2)
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), *read_again)
+    assert commit(members, 3) == []
+    process(members.ledger(GROUP), 3)
+    assert skipped(members, 4) == []
+    assert skipped(members, 6) == ["payments has committed 6 of orders-0, skipping 4-5"]
+
+
+def test_a_commit_of_what_was_read_of_the_new_topic_excuses_no_skipped_records() -> None:
+    members = MemberChecker({})
+    process(members.ledger(GROUP), 0, 1, 2)
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), 0, 2)
+    assert commit(members, 3) == []
+    assert skipped(members, 3) == ["payments has committed 3 of orders-0, skipping 1-1"]
 
 
 async def test_commits_count_when_the_coordinator_accepts_them() -> None:
