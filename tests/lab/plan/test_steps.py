@@ -11,8 +11,9 @@ from regroup.lab.plan.expectations import AtMostRebalances, GroupIsEmpty, GroupI
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.sentences import RENAMED_PHRASES, templates_of
 from regroup.lab.plan.step_sentences import STEP_TYPES, brokers_named, members_named, parse_step
-from regroup.lab.plan.steps import ClockJumps, Pauses, SimulationStep, SlowNetwork
+from regroup.lab.plan.steps import ClockJumps, Pauses, SimulationStep, SlowNetwork, TopicIsCreated
 from regroup.lab.plan.triggers import MILESTONES, StepTrigger, check_milestone, milestone_members, parse_trigger
+from regroup.lab.plan.validation import plan_problems
 
 SENTENCES = [(kind, template.example()) for kind in STEP_TYPES for template in templates_of(kind)]
 
@@ -146,3 +147,21 @@ def test_a_plan_with_every_type_of_step_is_the_same_after_json() -> None:
     plan = SimulationPlan(title="All", members={"anna": MemberPlan(), "ben": MemberPlan(instance_id="b")}, steps=steps)
     assert msgspec.json.decode(msgspec.json.encode(plan), type=SimulationPlan) == plan
     assert {type(planned.step) for planned in plan.steps} == set(STEP_TYPES)
+
+
+STEPS_WITH_A_TOPIC = [each for each in STEP_TYPES if "topic" in each.__struct_fields__ and each is not TopicIsCreated]
+
+
+@pytest.mark.parametrize("kind", STEPS_WITH_A_TOPIC, ids=lambda kind: kind.__name__)
+def test_a_step_for_a_topic_that_does_not_exist_is_a_problem_of_its_plan(kind: type) -> None:
+    step = parse_step(templates_of(kind)[0].example())
+    plan = SimulationPlan(
+        topics={"clicks": 1},
+        members={"anna": MemberPlan(topics=("clicks",))},
+        steps=(PlannedStep(StepTrigger(), step),),
+    )
+    named = msgspec.structs.replace(step, topic="clicks")
+    fitting = msgspec.structs.replace(plan, steps=(PlannedStep(StepTrigger(), named),))
+    unknown = f"unknown topic: '{step.topic}'; known are clicks"
+    assert unknown in [each.text for each in plan_problems(plan)]
+    assert not any("topic" in each.text for each in plan_problems(fitting))
