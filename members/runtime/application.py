@@ -41,7 +41,8 @@ class SimulatedApplication:
     """Buffers fetched records until poll() returns them, and enters processed ones into the ledger.
 
     Without a workload it reads no records. `epoch_ms` is added to the loop's time to get the time with which records
-    are stamped. `on_positions` is called with new positions, `on_records` when records have arrived.
+    are stamped. `on_positions` is called with new positions, `on_fetched` when poll() has something to do:
+    records have arrived, or a position is out of range.
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class SimulatedApplication:
         *,
         epoch_ms: int = 0,
         on_positions: Callable[[dict[TopicPartition, int]], None] = lambda positions: None,
-        on_records: Callable[[], None] = lambda: None,
+        on_fetched: Callable[[], None] = lambda: None,
     ) -> None:
         self.reads_records = workload is not None
         self._workload = workload or Workload()
         self._ledger = ledger
         self._epoch_ms = epoch_ms
         self.on_positions = on_positions
-        self.on_records = on_records
+        self.on_fetched = on_fetched
         self._buffer: deque[FetchedRecord] = deque()
         self._buffered: Counter[TopicPartition] = Counter()
         """How many records of each partition are in the buffer."""
@@ -82,7 +83,7 @@ class SimulatedApplication:
         """Buffer fetched records, which are in order within each partition."""
         self._buffer.extend(records)
         self._buffered.update(each.partition for each in records)
-        self.on_records()
+        self.on_fetched()
 
     def drop(self, partitions: Sequence[TopicPartition]) -> None:
         """Drop the buffered records of partitions that the member no longer owns."""

@@ -96,7 +96,7 @@ class ConsumerProtocolProcess:
 
     def begin(self) -> None:
         """Find the coordinator, and join the group with the first heartbeat."""
-        self._application.on_records = lambda: self._timers.run_when_resumed(self._process_records)
+        self._application.on_fetched = lambda: self._timers.run_when_resumed(self._process_records)
         self._refresh_metadata(self._requests.find_coordinator)
         if self._application.reads_records:
             self._call_after(self._settings.auto_commit_interval_ms, self._on_commit_due)
@@ -338,6 +338,7 @@ class ConsumerProtocolProcess:
         application = self._application
         if self._is_over or self._is_outside_poll or self._is_leaving or self._is_reconciling:
             return
+        self._fetcher.reset_positions()
         batch = application.take_poll_batch() if application.reads_records else None
         if not batch:
             return

@@ -53,6 +53,8 @@ class Fetcher:
         self._isolation_level = READ_COMMITTED if settings.isolation_level == "read_committed" else READ_UNCOMMITTED
         self._leaders = PartitionLeaders(transport, self.send_fetches)
         self._positions: dict[TopicPartition, int] = {}
+        self._out_of_range: dict[TopicPartition, None] = {}
+        """Partitions whose log does not have the position any more, until poll() resets it."""
         self._to_reset: dict[TopicPartition, None] = {}
         self._busy: dict[NodeAddress, None] = {}
         self._retry: asyncio.TimerHandle | None = None
@@ -71,8 +73,15 @@ class Fetcher:
     def remove_partitions(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading these partitions. Records of them that are in flight are dropped."""
         for partition in partitions:
-            self._positions.pop(partition, None)
-            self._to_reset.pop(partition, None)
+            for table in (self._positions, self._out_of_range, self._to_reset):
+                table.pop(partition, None)
+
+    def reset_positions(self) -> None:
+        """Look for another position where the log has none at the present one, as Kafka's consumer does in poll()."""
+        if self._out_of_range:
+            self._to_reset |= self._out_of_range
+            self._out_of_range.clear()
+            self.send_fetches()
 
     def close(self) -> None:
         """Send no more requests, and ignore the responses to those in flight."""
@@ -224,8 +233,9 @@ class Fetcher:
         position = self._positions[partition]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             del self._positions[partition]
-            self._to_reset[partition] = None
-            return False
+            self._out_of_range[partition] = None
+            self._application.on_fetched()
+            return True
         if data.error_code:
             self._leaders.by_partition.pop(partition, None)
             return False

@@ -15,7 +15,7 @@ from regroup.coordinator.commands import OffsetCommit
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.members.commits import Commits, accepted_offsets
-from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.member_invariants import MemberChecker, MemberViolation
 from regroup.lab.checker.members.membership.assignments import Assignments
 from regroup.lab.checker.members.membership.departures import Departures
 from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
@@ -29,6 +29,7 @@ from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.records.fetched_offsets import FetchedOffsets
+from regroup.lab.checker.members.records.ledgers import GroupLedger, MemberLedger
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords

@@ -31,6 +31,7 @@ from regroup.protocol.messages.offsets import OffsetCommitRequest
 from regroup.protocol.messages.records import FetchRequest
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment
 from regroup.server.clock import Clock
+from regroup.server.cluster.events import BROKER_START, TopicDeleted
 
 
 class CountingTransport(TcpTransport):
@@ -112,6 +113,11 @@ class GroupOfMembers:
         producer = SimulatedProducer(self._transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
         producer.start()
         return producer
+
+    def delete_topic(self) -> None:
+        """Delete the topic, which a client that asks for it creates again."""
+        topic_id = self._emulator.state.topics["orders"].topic_id
+        self._emulator.state.record_event(TopicDeleted(name="orders", topic_id=topic_id), BROKER_START)
 
     def reports_of(self, name: str, kind: type[Any]) -> Sequence[Any]:
         return [report for member, report in self.reports if member == name and isinstance(report, kind)]

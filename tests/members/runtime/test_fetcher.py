@@ -15,6 +15,7 @@ from regroup.members.runtime.fetcher import Fetcher
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import (
     MetadataRequest,
     MetadataResponse,
@@ -27,6 +28,7 @@ from regroup.protocol.messages.records import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
     PartitionData,
 )
 from regroup.protocol.record_batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchRecord, write_batch
@@ -249,6 +251,40 @@ def test_a_partition_is_fetched_again_when_poll_has_returned_all_its_records() -
         application.take_poll_batch()
         fetcher.send_fetches()
         assert transport.fetch_offsets == fetched
+    fetcher.close()
+
+
+class OutOfRangeTransport(FakeTransport):
+    """A transport on which the log begins at another offset than that of each Fetch."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        self.offsets_asked_for = 0
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        if isinstance(request.message, FetchRequest):
+            data = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=0)
+            topic = FetchableTopicResponse(topic="orders", partitions=[data])
+            callback(ResponseReceived(request.request_id, FetchResponse(responses=[topic])))
+        elif isinstance(request.message, ListOffsetsRequest):
+            self.offsets_asked_for += 1
+        else:
+            super().send(request, callback)
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_unless_the_partition_is_gone(removed: bool) -> None:
+    polls: list[str] = []
+    application = SimulatedApplication(Workload(), RecordLedger(), on_fetched=lambda: polls.append("wanted"))
+    transport = OutOfRangeTransport()
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 9})
+    fetcher.send_fetches()
+    assert (transport.offsets_asked_for, polls) == (0, ["wanted"])
+    if removed:
+        fetcher.remove_partitions([ORDERS_0])
+    fetcher.reset_positions()
+    assert transport.offsets_asked_for == (0 if removed else 1)
     fetcher.close()
 
 

@@ -188,3 +188,23 @@ async def test_a_member_fetches_again_when_it_has_begun_with_the_last_record_tha
         await asyncio.sleep(10)
         assert anna.view.processed_count == 2
         assert group.fetch_count > 1
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("process_ms", [0, 3_000])
+async def test_a_member_reads_a_topic_that_is_created_again_from_its_beginning(protocol: str, process_ms: int) -> None:
+    async with group_of_members(partitions=1) as group:
+        workload = Workload(records_per_s=2, process_ms=process_ms, max_poll_records=1)
+        producer = group.produce(workload)
+        anna = (
+            group.add("anna", workload=workload)
+            if protocol == "classic"
+            else group.add_of_consumer_protocol("anna", workload)
+        )
+        await asyncio.sleep(20)
+        group.delete_topic()
+        await asyncio.sleep(60)
+        before = anna.view.processed_count
+        await asyncio.sleep(60)
+        producer.close()
+        assert anna.view.processed_count >= before + 19

@@ -12,9 +12,9 @@ from regroup.lab.checker.members.member_invariants import (
     NO_RECORD_SKIPPED,
     NO_TWO_READERS,
     ONLY_OWNED_PARTITIONS,
-    GroupLedger,
     MemberChecker,
 )
+from regroup.lab.checker.members.records.ledgers import GroupLedger, MemberLedger
 from regroup.members.consumer.effects import (
     ConsumerChange,
     ConsumerClosed,
@@ -156,7 +156,7 @@ def test_partitions_of_a_deleted_topic_that_members_give_up_later_need_no_owner(
     assert members.checker.unowned_partitions == {1_000: 0, 3_000: 0, 10_000: 1}
 
 
-def process(ledger: GroupLedger, *offsets: int, start: int = 0) -> None:
+def process(ledger: GroupLedger | MemberLedger, *offsets: int, start: int = 0) -> None:
     ledger.start_partition(ORDERS_0, start)
     for offset in offsets:
         ledger.record_processed(ORDERS_0, offset, 0, 0)
@@ -222,6 +222,20 @@ def test_records_below_a_committed_position_of_a_deleted_topic_may_be_skipped(re
     process(members.ledger(GROUP), 3)
     assert skipped(members, 4) == []
     assert skipped(members, 6) == ["payments has committed 6 of orders-0, skipping 4-5"]
+
+
+def test_records_that_were_fetched_before_their_topic_was_deleted_count_for_no_later_topic() -> None:
+    members = MemberChecker({})
+    anna = MemberLedger(members.ledger(GROUP), lambda *record: None, lambda *start: None, lambda *skipped: None)
+    process(anna, 0, 1)
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), 0)
+    for offset in (2, 3):
+        assert anna.record_processed(ORDERS_0, offset, 0, 0)
+    anna.skip_offsets(ORDERS_0, 4, 9)
+    assert commit(members, 4) == []
+    assert skipped(members, 6) == ["payments has committed 6 of orders-0, skipping 4-5"]
+    assert members.ledger(GROUP).counts.processed == 3
 
 
 def test_a_commit_of_what_was_read_of_the_new_topic_excuses_no_skipped_records() -> None:
