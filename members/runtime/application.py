@@ -63,12 +63,15 @@ class SimulatedApplication:
         self._buffer: deque[FetchedRecord] = deque()
         self._buffered: Counter[TopicPartition] = Counter()
         """How many records of each partition are in the buffer."""
+        self._open_partition: TopicPartition | None = None
+        """The partition of the last record of a poll that returned as many as it may."""
         self.processed_count = 0
         self.duplicate_count = 0
 
     def buffers(self, partition: TopicPartition) -> bool:
-        """Whether records of this partition are buffered: until poll() has returned them all, no more are fetched."""
-        return self._buffered[partition] > 0
+        """Whether records of this partition are buffered, and whether poll() would look for some: a poll that returns
+        `max_poll_records` does not see that its last record was the last one that is buffered."""
+        return self._buffered[partition] > 0 or partition == self._open_partition
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         """Start to read a partition at this offset."""
@@ -83,7 +86,6 @@ class SimulatedApplication:
         """Buffer fetched records, which are in order within each partition."""
         self._buffer.extend(records)
         self._buffered.update(each.partition for each in records)
-        self.on_fetched()
 
     def drop(self, partitions: Sequence[TopicPartition]) -> None:
         """Drop the buffered records of partitions that the member no longer owns."""
@@ -91,17 +93,21 @@ class SimulatedApplication:
         self._buffer = deque(each for each in self._buffer if each.partition not in dropped)
         for each in dropped:
             del self._buffered[each]
+        if self._open_partition in dropped:
+            self._open_partition = None
 
     def clear(self) -> None:
         """Drop all buffered records."""
         self._buffer.clear()
         self._buffered.clear()
+        self._open_partition = None
 
     def take_poll_batch(self) -> list[FetchedRecord]:
         """Remove from the buffer the records that one poll returns, and return them."""
         count = min(len(self._buffer), self._workload.max_poll_records)
         batch = [self._buffer.popleft() for _ in range(count)]
         self._buffered.subtract(each.partition for each in batch)
+        self._open_partition = batch[-1].partition if count == self._workload.max_poll_records else None
         return batch
 
     def processing_ms(self, records: Sequence[FetchedRecord]) -> float:

@@ -338,11 +338,13 @@ class ConsumerProtocolProcess:
         application = self._application
         if self._is_over or self._is_outside_poll or self._is_leaving or self._is_reconciling:
             return
+        if not application.reads_records:
+            return
         self._fetcher.reset_positions()
-        batch = application.take_poll_batch() if application.reads_records else None
+        batch = application.take_poll_batch()
+        self._fetcher.send_fetches()
         if not batch:
             return
-        self._fetcher.send_fetches()
 
         def complete() -> None:
             if self._is_leaving:
@@ -372,9 +374,11 @@ class ConsumerProtocolProcess:
         self._is_zombie = self._requests.is_over = True
 
     def resume_as_zombie(self) -> None:
-        """Let a zombie commit its positions again and again with the epoch that it had; it still ignores every
-        response."""
+        """Let a zombie read on, and commit its positions again and again with the epoch that it had; it still ignores
+        every response of its coordinator."""
         self._timers.set_deadline(None, self._send_heartbeat)
+        self._is_outside_poll = False
+        self._process_records()
         self._commit_as_zombie()
 
     def _commit_as_zombie(self) -> None:

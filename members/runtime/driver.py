@@ -297,9 +297,9 @@ class ConsumerDriver:
         fetcher = self._fetcher
         fetcher.reset_positions()
         batch = application.take_poll_batch()
+        fetcher.send_fetches()
         if not batch:
             return
-        fetcher.send_fetches()
         if not self.is_zombie:
             self._receive(PollReturned())
         self._is_processing = True

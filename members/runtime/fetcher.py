@@ -63,6 +63,8 @@ class Fetcher:
     def add_partitions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Begin to read these partitions, from these offsets on. Where one is None, `auto_offset_reset` decides."""
         for partition, offset in offsets.items():
+            self._out_of_range.pop(partition, None)
+            self._to_reset.pop(partition, None)
             if offset is None:
                 self._to_reset[partition] = None
             else:
@@ -113,7 +115,8 @@ class Fetcher:
     def send_fetches(self) -> None:
         """Send ListOffsets or Fetch to each leader that has no request in flight.
 
-        As by Kafka's consumer, no more records of a partition are fetched while some of them are buffered.
+        As by Kafka's consumer, nothing is fetched from a leader while records of its partitions are buffered
+        (KAFKA-17182).
         """
         if self._is_closed:
             return
@@ -122,9 +125,8 @@ class Fetcher:
         for leader, partitions in self._by_leader(self._to_reset).items():
             if leader not in self._busy:
                 self._send(leader, self._list_offsets_request(partitions))
-        unbuffered = [each for each in self._positions if not self._application.buffers(each)]
-        for leader, partitions in self._by_leader(unbuffered).items():
-            if leader not in self._busy:
+        for leader, partitions in self._by_leader(self._positions).items():
+            if leader not in self._busy and not any(map(self._application.buffers, partitions)):
                 self._send(leader, self._fetch_request(partitions))
 
     def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[NodeAddress, list[TopicPartition]]:
@@ -210,6 +212,8 @@ class Fetcher:
                     if (partition := TopicPartition(topic.topic, data.partition_index)) in self._positions
                     and requested.get(partition) == self._positions[partition]
                 ]
+                if self._out_of_range or any(map(self._application.buffers, requested)):
+                    self._application.on_fetched()  # when all is buffered: poll() returns records of several partitions
                 return all(processed)
             case _:
                 return False
@@ -234,7 +238,6 @@ class Fetcher:
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             del self._positions[partition]
             self._out_of_range[partition] = None
-            self._application.on_fetched()
             return True
         if data.error_code:
             self._leaders.by_partition.pop(partition, None)

@@ -198,7 +198,7 @@ class MemberChecker:
             self._unowned_ms += at_ms - self._unowned_since_ms.pop(key)
             self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
         for ledger in self.ledgers.values():
-            ledger.remove_topic(topic)
+            ledger.remove_topic(topic, at_ms)
 
     def on_topic_created(self, topic: str) -> None:
         """Note that a topic was created, perhaps with the name of a deleted one: its partitions need owners."""
@@ -216,8 +216,7 @@ class MemberChecker:
         ledger = self.ledgers.get(group_id)
         if ledger is None:
             return
-        if ledger.is_of_deleted_topic(partition, offset):
-            ledger.ignore_below(partition, offset)
+        ledger.excuse_position_of_deleted_topic(partition, offset)
         if ledger.is_ahead(partition, offset):
             yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")
 

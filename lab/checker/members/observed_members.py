@@ -137,13 +137,17 @@ class ObservedMembers:
         """The ledger of a group: which of its records were processed, and which offsets committed."""
         return self._owners.ledger(group_id)
 
-    def ledger(self, group_id: str, name: str) -> RecordLedger:
-        """The ledger of a group for the SimulatedMember of this name: what the member processes is checked here."""
+    def ledger(self, group_id: str, name: str, *, epoch_ms: int = 0) -> RecordLedger:
+        """The ledger of a group for the SimulatedMember of this name: what the member processes is checked here.
+
+        `epoch_ms` is the time of the beginning of the run, as records are stamped with it.
+        """
         return MemberLedger(
             self.group_ledger(group_id),
             partial(self._on_record, name, group_id),
             lambda *started: self._on_start(name, group_id, *started),
             partial(self._on_skip, name, group_id),
+            epoch_ms=epoch_ms,
         )
 
     def _on_skip(self, name: str, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:

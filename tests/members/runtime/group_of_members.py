@@ -91,7 +91,7 @@ class GroupOfMembers:
         self.members[name].start()
         return self.members[name]
 
-    def add_of_consumer_protocol(self, name: str, workload: Workload) -> ConsumerProtocolMember:
+    def add_of_consumer_protocol(self, name: str, workload: Workload, *faults: str) -> ConsumerProtocolMember:
         settings = ConsumerSettings(group_id="payments", client_id=name, auto_offset_reset="earliest")
         member = ConsumerProtocolMember(
             name,
@@ -99,6 +99,7 @@ class GroupOfMembers:
             self._transport(name),
             Subscribe(("orders",)),
             draw_member_id=name.upper,
+            faults=[parse_fault(fault) for fault in faults],
             workload=workload,
             ledger=self.ledger,
         )

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Literal
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
@@ -252,6 +253,61 @@ def test_a_partition_is_fetched_again_when_poll_has_returned_all_its_records() -
         fetcher.send_fetches()
         assert transport.fetch_offsets == fetched
     fetcher.close()
+
+
+def test_a_poll_that_returns_as_many_records_as_it_may_does_not_see_that_no_more_are_buffered() -> None:
+    application = SimulatedApplication(Workload(max_poll_records=3), RecordLedger())
+    transport = FakeTransport(batch(b"a", b"b", b"c", base_offset=0))
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 0})
+    for records, fetched in ((3, [0]), (0, [0, 3])):
+        assert len(application.take_poll_batch()) == records
+        fetcher.send_fetches()
+        assert transport.fetch_offsets == fetched
+    fetcher.close()
+
+
+class TwoPartitionsTransport(FakeTransport):
+    """A transport that answers the first Fetch with a record of each of two partitions."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        self.fetched: list[dict[int, int]] = []
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        if isinstance(request.message, MetadataRequest):
+            topic = METADATA.topics[0]
+            partitions = [replace(topic.partitions[0], partition_index=each) for each in (0, 1)]
+            response = replace(METADATA, topics=[replace(topic, partitions=partitions)])
+            callback(ResponseReceived(request.request_id, response))
+        elif isinstance(request.message, FetchRequest):
+            self.fetched.append({each.partition: each.fetch_offset for each in request.message.topics[0].partitions})
+            if len(self.fetched) == 1:
+                data = [
+                    PartitionData(partition_index=each, high_watermark=0, records=batch(b"a", base_offset=0))
+                    for each in (0, 1)
+                ]
+                topic_data = FetchableTopicResponse(topic="orders", partitions=data)
+                callback(ResponseReceived(request.request_id, FetchResponse(responses=[topic_data])))
+
+
+@pytest.mark.parametrize(("max_poll_records", "fetched"), [(500, [{0: 0, 1: 0}, {0: 1, 1: 1}]), (1, [{0: 0, 1: 0}])])
+def test_poll_gets_the_records_of_all_partitions_of_a_response_and_nothing_is_fetched_before(
+    max_poll_records: int, fetched: list[dict[int, int]]
+) -> None:
+    """A second Fetch is sent when all are polled, since one leader has both partitions."""
+
+    def poll() -> None:
+        polls.append([each.partition.partition for each in application.take_poll_batch()])
+        fetcher.send_fetches()
+
+    polls: list[list[int]] = []
+    application = SimulatedApplication(Workload(max_poll_records=max_poll_records), RecordLedger(), on_fetched=poll)
+    transport = TwoPartitionsTransport()
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 0, TopicPartition("orders", 1): 0})
+    fetcher.close()
+    assert (polls, transport.fetched) == ([[0, 1][:max_poll_records]], fetched)
 
 
 class OutOfRangeTransport(FakeTransport):

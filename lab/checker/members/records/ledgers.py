@@ -6,11 +6,16 @@ of_anna.record_processed(partition, 5, produced_ms, now_ms)
 ledger.skipped_below(partition, 10)
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from regroup.coordinator.group import OffsetsByPartition
-from regroup.lab.checker.members.records.processed_records import ProcessedRecords, first_difference, merged
+from regroup.lab.checker.members.records.processed_records import (
+    OffsetRange,
+    ProcessedRecords,
+    first_difference,
+    merged,
+    without,
+)
 from regroup.members.runtime.workload import RecordLedger
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -28,7 +33,9 @@ class GroupLedger(RecordLedger):
         self._ignored_below: dict[TopicPartition, int] = {}
         self._former_ends: dict[TopicPartition, int] = {}
         """How far members have come in the partitions of deleted topics."""
-        self._deletions: Counter[str] = Counter()
+        self._excused: dict[TopicPartition, list[OffsetRange]] = {}
+        """What members have skipped because of a position in a deleted topic."""
+        self._deleted_at_ms: dict[str, int] = {}
         self._own = ProcessedRecords()
         """The same without the code of the members, with which the ledger is compared."""
 
@@ -68,29 +75,30 @@ class GroupLedger(RecordLedger):
         """The highest offset at which reading has started, or at which a deleted topic of this name has ended."""
         return max(self._start_offsets.get(partition, 0), self._former_ends.get(partition, 0))
 
-    def is_of_deleted_topic(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether a committed offset can only be a position in a deleted topic of the same name: no member has come as
-        far in the present one. The next owner skips the records below it, as with Kafka."""
+    def excuse_position_of_deleted_topic(self, partition: TopicPartition, offset: int) -> None:
+        """Expect no records between what members have read of a topic and a committed offset beyond it, if that can be
+        a position in a deleted topic of the same name: the next owner skips them, as with Kafka."""
         known = self._partitions.get(partition)
         reached = max(known.end, self._start_offsets.get(partition, 0)) if known is not None else 0
-        return reached < offset <= self._former_ends.get(partition, 0)
+        if reached < offset <= self._former_ends.get(partition, 0):
+            self._excused.setdefault(partition, []).append((reached, offset))
 
     def ignore_below(self, partition: TopicPartition, offset: int) -> None:
         """Do not expect records below this offset to be processed: an administrator or a command-line tool has set the
-        offset, or a member that read a deleted topic."""
+        offset."""
         self._ignored_below[partition] = max(offset, self._ignored_below.get(partition, 0))
 
-    def deletions_of(self, topic: str) -> int:
-        """How many topics of this name were deleted."""
-        return self._deletions[topic]
+    def deleted_at_ms(self, topic: str) -> int | None:
+        """When a topic of this name was deleted last, in milliseconds of the run; None if none was."""
+        return self._deleted_at_ms.get(topic)
 
-    def remove_topic(self, topic: str) -> None:
+    def remove_topic(self, topic: str, at_ms: int) -> None:
         """Drop all that is kept of a deleted topic: if one of the same name is created, its offsets begin at 0."""
-        self._deletions[topic] += 1
+        self._deleted_at_ms[topic] = at_ms
         for partition, known in self._partitions.items():
             if partition.topic == topic:
                 self._former_ends[partition] = max(known.end, self._reached(partition))
-        for table in (self._partitions, self._start_offsets, self._ignored_below):
+        for table in (self._partitions, self._start_offsets, self._ignored_below, self._excused):
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]
         self._own.remove_topic(topic)
@@ -115,10 +123,10 @@ class GroupLedger(RecordLedger):
         if known is None:
             return
         ignored_below = self._ignored_below.get(partition, 0)
-        for first, stop in (*known.gaps, (known.end, committed)):
-            first, stop = max(first, ignored_below), min(stop, committed)
-            if first < stop:
-                yield first, stop
+        unread = [
+            (max(first, ignored_below), min(stop, committed)) for first, stop in (*known.gaps, (known.end, committed))
+        ]
+        yield from without((each for each in unread if each[0] < each[1]), self._excused.get(partition, ()))
 
     def miscounted(self, committed_offsets: OffsetsByPartition) -> Iterator[str]:
         """What this ledger counts as something else than it was, with these committed offsets."""
@@ -128,6 +136,7 @@ class GroupLedger(RecordLedger):
                 partition = TopicPartition(topic, number)
                 skipped = merged(self.skipped_below(partition, committed.offset))
                 missing = self._own.missing(partition, self._ignored_below.get(partition, 0), committed.offset)
+                missing = without(missing, self._excused.get(partition, ()))
                 if (different := first_difference(skipped, missing)) is not None:
                     is_skipped = any(first <= different < stop for first, stop in skipped)
                     yield f"the ledger counts {partition}@{different} {'' if is_skipped else 'not '}as skipped"
@@ -138,6 +147,7 @@ class MemberLedger(RecordLedger):
 
     `on_record` gets the partition and offset of every processed record, `on_start` those at which the member starts,
     `on_skip` a partition with the first of some offsets that have no records for it, and the offset after the last.
+    `epoch_ms` is the time of the beginning of the run, as records are stamped with it.
     """
 
     def __init__(
@@ -146,27 +156,36 @@ class MemberLedger(RecordLedger):
         on_record: Callable[[TopicPartition, int], None],
         on_start: Callable[[TopicPartition, int], None],
         on_skip: Callable[[TopicPartition, int, int], None],
+        *,
+        epoch_ms: int = 0,
     ) -> None:
         super().__init__()
         self._ledger = ledger
         self._on_record, self._on_start, self._on_skip = on_record, on_start, on_skip
-        self._deletions: dict[TopicPartition, int] = {}
-        """How many topics of its name had been deleted when the member started to read a partition."""
+        self._epoch_ms = epoch_ms
+        self._last_deletions: dict[TopicPartition, int | None] = {}
+        """When the last topic of its name had been deleted, as the member started to read a partition."""
 
     def _reads_deleted_topic(self, partition: TopicPartition) -> bool:
-        deletions = self._ledger.deletions_of(partition.topic)
-        return self._deletions.get(partition, deletions) != deletions
+        deleted_at_ms = self._ledger.deleted_at_ms(partition.topic)
+        return self._last_deletions.get(partition, deleted_at_ms) != deleted_at_ms
+
+    def _start(self, partition: TopicPartition, offset: int) -> None:
+        self._last_deletions[partition] = self._ledger.deleted_at_ms(partition.topic)
+        self._ledger.start_partition(partition, offset)
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         self._on_start(partition, offset)
-        self._deletions[partition] = self._ledger.deletions_of(partition.topic)
-        self._ledger.start_partition(partition, offset)
+        self._start(partition, offset)
 
     def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
         self._on_record(partition, offset)
         if self._reads_deleted_topic(partition):
-            self._ledger.on_record_of_deleted_topic(partition, offset)
-            return True
+            deleted_at_ms = self._ledger.deleted_at_ms(partition.topic)
+            if deleted_at_ms is not None and produced_ms - self._epoch_ms < deleted_at_ms:
+                self._ledger.on_record_of_deleted_topic(partition, offset)
+                return True
+            self._start(partition, offset)  # the new log is longer than the old one was, so the member has read on
         return self._ledger.record_processed(partition, offset, produced_ms, now_ms)
 
     def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
