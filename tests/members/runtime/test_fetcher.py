@@ -344,10 +344,15 @@ def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_unless_the_pa
     fetcher.close()
 
 
+@pytest.mark.parametrize("polled", [0, 1])
 @pytest.mark.parametrize("forget", [lambda application: application.drop([ORDERS_0]), SimulatedApplication.clear])
-def test_records_that_were_dropped_are_no_longer_buffered(forget: Callable[[SimulatedApplication], None]) -> None:
-    application = SimulatedApplication(Workload(), RecordLedger())
+def test_records_that_were_dropped_are_no_longer_buffered(
+    forget: Callable[[SimulatedApplication], None], polled: int
+) -> None:
+    application = SimulatedApplication(Workload(max_poll_records=1), RecordLedger())
     application.add_records([FetchedRecord(ORDERS_0, 0, 0)])
+    for _ in range(polled):
+        application.take_poll_batch()
     assert application.buffers(ORDERS_0)
     forget(application)
     assert not application.buffers(ORDERS_0)
