@@ -311,7 +311,7 @@ def test_poll_gets_the_records_of_all_partitions_of_a_response_and_nothing_is_fe
 
 
 class OutOfRangeTransport(FakeTransport):
-    """A transport on which the log begins at another offset than that of each Fetch."""
+    """A transport on which the log does not have offset 9, and answers no other Fetch."""
 
     def __init__(self) -> None:
         super().__init__(b"")
@@ -319,6 +319,8 @@ class OutOfRangeTransport(FakeTransport):
 
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         if isinstance(request.message, FetchRequest):
+            if request.message.topics[0].partitions[0].fetch_offset != 9:
+                return
             data = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=0)
             topic = FetchableTopicResponse(topic="orders", partitions=[data])
             callback(ResponseReceived(request.request_id, FetchResponse(responses=[topic])))
@@ -328,8 +330,18 @@ class OutOfRangeTransport(FakeTransport):
             super().send(request, callback)
 
 
-@pytest.mark.parametrize("removed", [False, True])
-def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_unless_the_partition_is_gone(removed: bool) -> None:
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        (lambda fetcher: None, 1),
+        (lambda fetcher: fetcher.remove_partitions([ORDERS_0]), 0),
+        (lambda fetcher: fetcher.add_partitions({ORDERS_0: 3}), 0),
+    ],
+    ids=["kept", "removed", "added at another position"],
+)
+def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_if_it_is_still_the_position(
+    change: Callable[[Fetcher], None], asked: int
+) -> None:
     polls: list[str] = []
     application = SimulatedApplication(Workload(), RecordLedger(), on_fetched=lambda: polls.append("wanted"))
     transport = OutOfRangeTransport()
@@ -337,10 +349,9 @@ def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_unless_the_pa
     fetcher.add_partitions({ORDERS_0: 9})
     fetcher.send_fetches()
     assert (transport.offsets_asked_for, polls) == (0, ["wanted"])
-    if removed:
-        fetcher.remove_partitions([ORDERS_0])
+    change(fetcher)
     fetcher.reset_positions()
-    assert transport.offsets_asked_for == (0 if removed else 1)
+    assert transport.offsets_asked_for == asked
     fetcher.close()
 
 
