@@ -311,7 +311,7 @@ def test_poll_gets_the_records_of_all_partitions_of_a_response_and_nothing_is_fe
 
 
 class OutOfRangeTransport(FakeTransport):
-    """A transport on which the log does not have offset 9, and answers no other Fetch."""
+    """A transport on which the log does not have offset 9; the response to another Fetch waits."""
 
     def __init__(self) -> None:
         super().__init__(b"")
@@ -320,6 +320,9 @@ class OutOfRangeTransport(FakeTransport):
     def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
         if isinstance(request.message, FetchRequest):
             if request.message.topics[0].partitions[0].fetch_offset != 9:
+                self.late_responses.append(
+                    partial(callback, ResponseReceived(request.request_id, FetchResponse(responses=[])))
+                )
                 return
             data = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=0)
             topic = FetchableTopicResponse(topic="orders", partitions=[data])
@@ -351,6 +354,8 @@ def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_if_it_is_stil
     assert (transport.offsets_asked_for, polls) == (0, ["wanted"])
     change(fetcher)
     fetcher.reset_positions()
+    for respond in transport.late_responses[:1]:
+        respond()
     assert transport.offsets_asked_for == asked
     fetcher.close()
 
