@@ -135,7 +135,11 @@ def missing_in_store(
         case c.JoinGroup() | c.SyncGroup() if stored.consumer is not None or exchange.before.consumer is not None:
             return None
         case c.JoinGroup() if is_latest:
-            if response.member_id not in stored.members or response.generation_id != stored.generation_id:
+            # The member may have left while Kafka's log delayed the response.
+            known = (stored, exchange.after) if exchange.after.pending_appends else (stored,)
+            if not any(
+                response.member_id in each.members and response.generation_id == each.generation_id for each in known
+            ):
                 return f"{response.member_id} in generation {response.generation_id}"
         case c.SyncGroup() if not exchange.decided_group.pending_appends:
             if not stores_assignment(stored, command, response.assignment):

@@ -11,7 +11,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ConsumerGroup
 from regroup.coordinator.evolve import EVOLVERS
-from regroup.coordinator.group import Group, GroupState, MemberProfile
+from regroup.coordinator.group import Group, GroupState, LogRecordKind, Member, MemberProfile, PendingAppend
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.responses import join_error, join_response
 from regroup.coordinator.supported_protocol import SupportedProtocol
@@ -387,6 +387,23 @@ def test_a_join_that_makes_a_group_classic_is_answered_with_the_epoch_of_the_mem
     answer = JoinGroupResponse(generation_id=0, leader="", member_id="anna", members=[])
     assert invariants.missing_in_store(made_exchange(JOIN, before, classic), answer, classic) is None
     assert invariants.missing_in_store(made_exchange(JOIN, classic), answer, classic) == "anna in generation 0"
+
+
+@pytest.mark.parametrize(("waits", "found"), [(True, None), (False, "anna in generation 1")])
+def test_a_member_may_leave_while_the_log_delays_the_response_to_its_join(waits: bool, found: str | None) -> None:
+    append = PendingAppend(kind=LogRecordKind.STATIC_MEMBER_REPLACEMENT, deadline_ms=5_000, member_id="anna")
+    joined = Group(
+        group_id="payments",
+        generation_id=1,
+        members={"anna": Member(member_id="anna", profile=JOIN.profile)},
+        pending_appends={7: append} if waits else {},
+        event_number=7,
+    )
+    left = Group(group_id="payments", state=GroupState.EMPTY, generation_id=2, event_number=9)
+    exchange = made_exchange(JOIN, joined, joined)
+    exchange.decided_group = left
+    answer = JoinGroupResponse(generation_id=1, leader="anna", member_id="anna", members=[])
+    assert invariants.missing_in_store(exchange, answer, left) == found
 
 
 def test_what_a_member_got_while_the_group_had_the_consumer_protocol_need_not_be_loaded() -> None:
