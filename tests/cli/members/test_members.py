@@ -204,7 +204,7 @@ async def test_a_zombie_and_its_refused_commits_are_lines(capsys: pytest.Capture
 
         async def stop_once_refused() -> None:
             nonlocal lines
-            while "OffsetCommit" not in lines:
+            while "its OffsetCommit was answered" not in lines:
                 await asyncio.sleep(0.05)
                 lines += capsys.readouterr().out
             stop.set()
