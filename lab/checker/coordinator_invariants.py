@@ -135,8 +135,8 @@ def missing_in_store(
         case c.JoinGroup() | c.SyncGroup() if stored.consumer is not None or exchange.before.consumer is not None:
             return None
         case c.JoinGroup() if is_latest:
-            # The member may have left while Kafka's log delayed the response.
-            known = (stored, exchange.after) if exchange.after.pending_appends else (stored,)
+            # While Kafka's log delays the response, the member may leave and the generation may end.
+            known = (stored,) if exchange.after_log is None else (stored, exchange.after)
             if not any(
                 response.member_id in each.members and response.generation_id == each.generation_id for each in known
             ):

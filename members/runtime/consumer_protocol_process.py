@@ -374,10 +374,9 @@ class ConsumerProtocolProcess:
         self._is_zombie = self._requests.is_over = True
 
     def resume_as_zombie(self) -> None:
-        """Let a zombie read on, and commit its positions again and again with the epoch that it had; it still ignores
-        every response of its coordinator."""
+        """Let a zombie commit its positions again and again with the epoch that it had; it still ignores every response
+        of its coordinator. It reads on if it was inside poll() before."""
         self._timers.set_deadline(None, self._send_heartbeat)
-        self._is_outside_poll = False
         self._process_records()
         self._commit_as_zombie()
 

@@ -401,7 +401,7 @@ def test_a_member_may_leave_while_the_log_delays_the_response_to_its_join(waits:
     )
     left = Group(group_id="payments", state=GroupState.EMPTY, generation_id=2, event_number=9)
     exchange = made_exchange(JOIN, joined, joined)
-    exchange.decided_group = left
+    exchange.decided_group, exchange.after_log = left, (joined, 1) if waits else None
     answer = JoinGroupResponse(generation_id=1, leader="anna", member_id="anna", members=[])
     assert invariants.missing_in_store(exchange, answer, left) == found
 

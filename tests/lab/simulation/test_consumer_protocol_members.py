@@ -5,6 +5,9 @@ import pytest
 from regroup.coordinator.consumer.events import TargetAssigned
 from regroup.coordinator.serialization import decode_event
 from regroup.lab.checker.members.observed_members import ObservedMembers
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.step_sentences import parse_step
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import MemberReport, Timeline
@@ -16,6 +19,7 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
+from regroup.members.runtime.workload import Workload
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest
@@ -61,6 +65,24 @@ def test_a_group_whose_topic_is_deleted_at_the_end_recovers_without_partitions()
     outcome, owned = played("at 120s: topic orders is deleted")
     assert not outcome.failed
     assert owned["anna"][-1][1] == owned["ben"][-1][1] == set()
+
+
+def test_a_zombie_commits_nothing_beyond_the_batch_that_it_had_in_hand() -> None:
+    steps = (
+        PlannedStep(StepTrigger(), parse_step("anna joins")),
+        PlannedStep(StepTrigger(delay_ms=10_000), parse_step("anna becomes a zombie")),
+        PlannedStep(StepTrigger(delay_ms=60_000), parse_step("anna crashes")),
+    )
+    outcome = play(
+        SimulationPlan(
+            topics={"orders": 1},
+            members={"anna": MemberPlan(protocol="consumer", session_timeout_ms=6_000)},
+            workload=Workload(records_per_s=10, process_ms=120, max_poll_records=10),
+            steps=steps,
+            faults_end_ms=60_000,
+        )
+    )
+    assert not outcome.failed
 
 
 @pytest.mark.slow

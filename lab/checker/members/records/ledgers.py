@@ -147,7 +147,8 @@ class MemberLedger(RecordLedger):
 
     `on_record` gets the partition and offset of every processed record, `on_start` those at which the member starts,
     `on_skip` a partition with the first of some offsets that have no records for it, and the offset after the last.
-    `epoch_ms` is the time of the beginning of the run, as records are stamped with it.
+    `epoch_ms` is the time of the beginning of the run, as records are stamped with it: one that was stamped before its
+    topic was deleted counts for the deleted topic, also if it arrives after that.
     """
 
     def __init__(
