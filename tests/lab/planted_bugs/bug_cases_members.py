@@ -29,7 +29,7 @@ class SilentTransport:
 
 
 def application(on_positions: Any = lambda positions: None) -> SimulatedApplication:
-    return SimulatedApplication(Workload(), RecordLedger(), on_positions=on_positions, on_fetched=lambda: None)
+    return SimulatedApplication(Workload(), RecordLedger(), on_positions=on_positions, on_records=lambda: None)
 
 
 @bug_case(members.member_reads_revoked_partitions, expected=[SECOND], with_bug=[FIRST, SECOND])
