@@ -33,7 +33,7 @@ class UniformHeterogeneousBuilder:
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
         self.kept: list[set[str]] = [set() for _ in self.names]
-        """The topics of which each member has had partitions from the beginning on."""
+        """The topics of its last assignment of which each member has had a partition all the time."""
         self.levels: MembersByLevel | None = None
         """The members by their number of partitions; None if some have changed since."""
 

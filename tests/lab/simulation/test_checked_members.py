@@ -1,4 +1,4 @@
-"""What the checker is told of the members of a plan, so that it checks each by the rules that hold for it."""
+"""What the simulation passes to the checker for each member of a plan, which decides by which rules it is checked."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ from regroup.members.faults import parse_fault
 from regroup.members.runtime.workload import Workload
 
 
-def told_of(monkeypatch: pytest.MonkeyPatch, member: MemberPlan, **options: Any) -> dict[str, Any]:
-    """What the checker is told of anna, when she joins as this member of a plan."""
-    told: list[dict[str, Any]] = []
+def passed_to_checker(monkeypatch: pytest.MonkeyPatch, member: MemberPlan, **options: Any) -> dict[str, Any]:
+    """The arguments with which the checker begins to check anna, who joins as this member of a plan."""
+    passed: list[dict[str, Any]] = []
     add_member = ObservedMembers.add_member
 
     def note(members: ObservedMembers, name: str, group_id: str, **known: Any) -> None:
-        told.append(known)
+        passed.append(known)
         add_member(members, name, group_id, **known)
 
     monkeypatch.setattr(ObservedMembers, "add_member", note)
     plan = SimulationPlan(members={"anna": member}, steps=(PlannedStep(StepTrigger(), Joins("anna")),), **options)
     assert not play(plan).failed
-    (known,) = told
+    (known,) = passed
     return known
 
 
@@ -51,24 +51,26 @@ def told_of(monkeypatch: pytest.MonkeyPatch, member: MemberPlan, **options: Any)
         (MemberPlan(), "auto_commits", True),
     ],
 )
-def test_the_checker_is_told_of_a_member_what_its_plan_says(
+def test_the_checker_gets_of_a_member_what_its_plan_says(
     monkeypatch: pytest.MonkeyPatch, member: MemberPlan, name: str, value: object
 ) -> None:
-    assert told_of(monkeypatch, member)[name] == value
+    assert passed_to_checker(monkeypatch, member)[name] == value
 
 
 def test_a_member_that_reads_records_asks_for_metadata_for_its_fetches_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = told_of(monkeypatch, MemberPlan(), workload=Workload(records_per_s=1))
+    known = passed_to_checker(monkeypatch, MemberPlan(), workload=Workload(records_per_s=1))
     assert known["asks_for_metadata_alone"] is False
 
 
 def test_a_member_that_transforms_records_commits_by_its_transactions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     member = MemberPlan(topics=("orders",), transforms_to="totals")
-    known = told_of(monkeypatch, member, topics={"orders": 1, "totals": 1}, workload=Workload(records_per_s=1))
+    known = passed_to_checker(
+        monkeypatch, member, topics={"orders": 1, "totals": 1}, workload=Workload(records_per_s=1)
+    )
     assert known["auto_commits"] is False
 
 
-def test_the_checker_is_told_when_a_member_is_to_unsubscribe_and_to_subscribe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checker_learns_when_a_member_is_to_unsubscribe_and_to_subscribe(monkeypatch: pytest.MonkeyPatch) -> None:
     due: list[str] = []
     on_due = ObservedMembers.on_subscription_call_due
 
