@@ -11,7 +11,7 @@ from regroup.assignors.interface import (
     RebalanceProtocol,
 )
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
-from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
+from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
 from regroup.members.consumer.effects import CommittedOffsetsFetched
 from regroup.members.consumer.error_actions import ErrorAction, MembershipReset
 from regroup.members.consumer.heartbeats import Heartbeats
@@ -33,13 +33,20 @@ def member_reads_revoked_partitions() -> BugContext:
 @planted_bug
 def member_commits_what_it_fetched() -> BugContext:
     """A member commits up to the last fetched record, not the last processed one."""
-    right = SimulatedApplication.add_records
+    add_right, complete_right = SimulatedApplication.add_records, SimulatedApplication.complete_batch
 
     def add_records(application: SimulatedApplication, records: Sequence[FetchedRecord]) -> None:
-        right(application, records)
+        add_right(application, records)
         application.on_positions({each.partition: each.offset + 1 for each in records})
 
-    return patch_attribute(SimulatedApplication, "add_records", add_records)
+    def complete_batch(application: SimulatedApplication, records: Sequence[FetchedRecord], now_ms: int) -> None:
+        with patch_attribute(application, "on_positions", lambda positions: None):  # no position goes back
+            complete_right(application, records, now_ms)
+
+    return combine(
+        patch_attribute(SimulatedApplication, "add_records", add_records),
+        patch_attribute(SimulatedApplication, "complete_batch", complete_batch),
+    )
 
 
 @planted_bug

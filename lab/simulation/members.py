@@ -172,7 +172,9 @@ class SimulatedMembers:
         member.start()
 
     def _ledger_of(self, name: str, planned: MemberPlan) -> RecordLedger:
-        ledger = self._checker.members.ledger(planned.group, name) if self._checker else self._ledger
+        ledger: RecordLedger = self._ledger
+        if self._checker:
+            ledger = self._checker.members.ledger(planned.group, name, epoch_ms=START_MS)
         transform = self._transforms.get(name)
         on_record = transform.on_record if transform else None
         return ObservedLedger(

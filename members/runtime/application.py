@@ -1,6 +1,6 @@
 """A simulated application, which buffers and processes records, and the view of a member for a table."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -41,7 +41,8 @@ class SimulatedApplication:
     """Buffers fetched records until poll() returns them, and enters processed ones into the ledger.
 
     Without a workload it reads no records. `epoch_ms` is added to the loop's time to get the time with which records
-    are stamped. `on_positions` is called with new positions, `on_records` when records have arrived.
+    are stamped. `on_positions` is called with new positions, `on_fetched` when poll() has something to do:
+    records have arrived, or a position is out of range.
     """
 
     def __init__(
@@ -51,22 +52,26 @@ class SimulatedApplication:
         *,
         epoch_ms: int = 0,
         on_positions: Callable[[dict[TopicPartition, int]], None] = lambda positions: None,
-        on_records: Callable[[], None] = lambda: None,
+        on_fetched: Callable[[], None] = lambda: None,
     ) -> None:
         self.reads_records = workload is not None
         self._workload = workload or Workload()
         self._ledger = ledger
         self._epoch_ms = epoch_ms
         self.on_positions = on_positions
-        self.on_records = on_records
+        self.on_fetched = on_fetched
         self._buffer: deque[FetchedRecord] = deque()
+        self._buffered: Counter[TopicPartition] = Counter()
+        """How many records of each partition are in the buffer."""
+        self._open_partition: TopicPartition | None = None
+        """The partition of the last record of a poll that returned as many as it may."""
         self.processed_count = 0
         self.duplicate_count = 0
 
-    @property
-    def has_room(self) -> bool:
-        """Whether the application can buffer more records: True while its buffer has fewer than two polls return."""
-        return len(self._buffer) < 2 * self._workload.max_poll_records
+    def buffers(self, partition: TopicPartition) -> bool:
+        """Whether records of this partition are buffered, and whether poll() would look for some: a poll that returns
+        `max_poll_records` does not see that its last record was the last one that is buffered."""
+        return self._buffered[partition] > 0 or partition == self._open_partition
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None:
         """Start to read a partition at this offset."""
@@ -80,21 +85,30 @@ class SimulatedApplication:
     def add_records(self, records: Sequence[FetchedRecord]) -> None:
         """Buffer fetched records, which are in order within each partition."""
         self._buffer.extend(records)
-        self.on_records()
+        self._buffered.update(each.partition for each in records)
 
     def drop(self, partitions: Sequence[TopicPartition]) -> None:
         """Drop the buffered records of partitions that the member no longer owns."""
         dropped = frozenset(partitions)
         self._buffer = deque(each for each in self._buffer if each.partition not in dropped)
+        for each in dropped:
+            del self._buffered[each]
+        if self._open_partition in dropped:
+            self._open_partition = None
 
     def clear(self) -> None:
         """Drop all buffered records."""
         self._buffer.clear()
+        self._buffered.clear()
+        self._open_partition = None
 
     def take_poll_batch(self) -> list[FetchedRecord]:
         """Remove from the buffer the records that one poll returns, and return them."""
         count = min(len(self._buffer), self._workload.max_poll_records)
-        return [self._buffer.popleft() for _ in range(count)]
+        batch = [self._buffer.popleft() for _ in range(count)]
+        self._buffered.subtract(each.partition for each in batch)
+        self._open_partition = batch[-1].partition if count == self._workload.max_poll_records else None
+        return batch
 
     def processing_ms(self, records: Sequence[FetchedRecord]) -> float:
         """Milliseconds that it takes to process these records."""

@@ -96,7 +96,7 @@ class ConsumerProtocolProcess:
 
     def begin(self) -> None:
         """Find the coordinator, and join the group with the first heartbeat."""
-        self._application.on_records = lambda: self._timers.run_when_resumed(self._process_records)
+        self._application.on_fetched = lambda: self._timers.run_when_resumed(self._process_records)
         self._refresh_metadata(self._requests.find_coordinator)
         if self._application.reads_records:
             self._call_after(self._settings.auto_commit_interval_ms, self._on_commit_due)
@@ -338,7 +338,11 @@ class ConsumerProtocolProcess:
         application = self._application
         if self._is_over or self._is_outside_poll or self._is_leaving or self._is_reconciling:
             return
-        batch = application.take_poll_batch() if application.reads_records else None
+        if not application.reads_records:
+            return
+        self._fetcher.reset_positions()
+        batch = application.take_poll_batch()
+        self._fetcher.send_fetches()
         if not batch:
             return
 
@@ -348,7 +352,6 @@ class ConsumerProtocolProcess:
             application.complete_batch(batch, self._timers.now_ms())
             self._poll()
             self._process_records()
-            self._fetcher.send_fetches()
 
         self._leave_poll(application.processing_ms(batch), complete)
 
@@ -371,9 +374,10 @@ class ConsumerProtocolProcess:
         self._is_zombie = self._requests.is_over = True
 
     def resume_as_zombie(self) -> None:
-        """Let a zombie commit its positions again and again with the epoch that it had; it still ignores every
-        response."""
+        """Let a zombie commit its positions again and again with the epoch that it had; it still ignores every response
+        of its coordinator. It reads on if it was inside poll() before."""
         self._timers.set_deadline(None, self._send_heartbeat)
+        self._process_records()
         self._commit_as_zombie()
 
     def _commit_as_zombie(self) -> None:

@@ -70,7 +70,7 @@ class ConsumerDriver:
         self._injector = injector
         self._application = application
         application.on_positions = self._update_positions
-        application.on_records = lambda: timers.run_when_resumed(self._process_records)
+        application.on_fetched = lambda: timers.run_when_resumed(self._process_records)
         self._observe = observe
         self._note = on_note
         self._on_end = on_end
@@ -288,18 +288,20 @@ class ConsumerDriver:
             self._receive(RecordsConsumed(positions))
 
     def _process_records(self) -> None:
-        """Let poll() return with a batch of records, and complete the batch after its processing time."""
+        """Let poll() reset positions and return a batch of records; complete the batch after its processing time."""
         application = self._application
         if self._is_processing or not application.reads_records:
             return
         if not (self.consumer.returns_records or self.is_zombie):
             return
+        fetcher = self._fetcher
+        fetcher.reset_positions()
         batch = application.take_poll_batch()
+        fetcher.send_fetches()
         if not batch:
             return
         if not self.is_zombie:
             self._receive(PollReturned())
-        fetcher = self._fetcher
         self._is_processing = True
         self._timers.call_after(application.processing_ms(batch), lambda: self._complete_batch(batch, fetcher))
 
@@ -314,4 +316,3 @@ class ConsumerDriver:
         self._poll()
         if self.is_zombie:
             self._process_records()
-        self._fetcher.send_fetches()

@@ -53,6 +53,8 @@ class Fetcher:
         self._isolation_level = READ_COMMITTED if settings.isolation_level == "read_committed" else READ_UNCOMMITTED
         self._leaders = PartitionLeaders(transport, self.send_fetches)
         self._positions: dict[TopicPartition, int] = {}
+        self._out_of_range: dict[TopicPartition, None] = {}
+        """Partitions whose log does not have the position any more, until poll() resets it."""
         self._to_reset: dict[TopicPartition, None] = {}
         self._busy: dict[NodeAddress, None] = {}
         self._retry: asyncio.TimerHandle | None = None
@@ -61,6 +63,8 @@ class Fetcher:
     def add_partitions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Begin to read these partitions, from these offsets on. Where one is None, `auto_offset_reset` decides."""
         for partition, offset in offsets.items():
+            self._out_of_range.pop(partition, None)
+            self._to_reset.pop(partition, None)
             if offset is None:
                 self._to_reset[partition] = None
             else:
@@ -71,8 +75,15 @@ class Fetcher:
     def remove_partitions(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading these partitions. Records of them that are in flight are dropped."""
         for partition in partitions:
-            self._positions.pop(partition, None)
-            self._to_reset.pop(partition, None)
+            for table in (self._positions, self._out_of_range, self._to_reset):
+                table.pop(partition, None)
+
+    def reset_positions(self) -> None:
+        """Look for another position where the log has none at the present one, as Kafka's consumer does in poll()."""
+        if self._out_of_range:
+            self._to_reset |= self._out_of_range
+            self._out_of_range.clear()
+            self.send_fetches()
 
     def close(self) -> None:
         """Send no more requests, and ignore the responses to those in flight."""
@@ -102,7 +113,11 @@ class Fetcher:
         self.send_fetches()
 
     def send_fetches(self) -> None:
-        """Send ListOffsets or Fetch to each leader that has no request in flight."""
+        """Send ListOffsets or Fetch to each leader that has no request in flight.
+
+        As by Kafka's consumer, nothing is fetched from a leader while records of its partitions are buffered
+        (KAFKA-17182).
+        """
         if self._is_closed:
             return
         if self._lacks_leaders:
@@ -110,10 +125,9 @@ class Fetcher:
         for leader, partitions in self._by_leader(self._to_reset).items():
             if leader not in self._busy:
                 self._send(leader, self._list_offsets_request(partitions))
-        if self._application.has_room:
-            for leader, partitions in self._by_leader(self._positions).items():
-                if leader not in self._busy:
-                    self._send(leader, self._fetch_request(partitions))
+        for leader, partitions in self._by_leader(self._positions).items():
+            if leader not in self._busy and not any(map(self._application.buffers, partitions)):
+                self._send(leader, self._fetch_request(partitions))
 
     def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[NodeAddress, list[TopicPartition]]:
         led: dict[NodeAddress, list[TopicPartition]] = {}
@@ -198,6 +212,8 @@ class Fetcher:
                     if (partition := TopicPartition(topic.topic, data.partition_index)) in self._positions
                     and requested.get(partition) == self._positions[partition]
                 ]
+                if self._out_of_range or any(map(self._application.buffers, requested)):
+                    self._application.on_fetched()  # when all is buffered: poll() returns records of several partitions
                 return all(processed)
             case _:
                 return False
@@ -221,8 +237,8 @@ class Fetcher:
         position = self._positions[partition]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             del self._positions[partition]
-            self._to_reset[partition] = None
-            return False
+            self._out_of_range[partition] = None
+            return True
         if data.error_code:
             self._leaders.by_partition.pop(partition, None)
             return False

@@ -15,6 +15,7 @@ VIRTUAL_TIME_FILES = (
     "test_fetcher",
     "test_mqtt",
     "test_producer",
+    "test_reading_members",
     "test_simulated_member",
 )
 """Test files whose members need no sockets."""

@@ -6,17 +6,13 @@ members.on_member_change("anna", PartitionsAssigned(...), at_ms)      # the viol
 members.ledger("payments")                                           # the ledger of a group
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from regroup.coordinator.group import OffsetsByPartition
-from regroup.lab.checker.members.records.processed_records import (
-    COUNTED_AS_IT_WAS,
-    ProcessedRecords,
-    first_difference,
-    merged,
-)
+from regroup.lab.checker.members.records.ledgers import GroupLedger
+from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS
 from regroup.members.consumer.effects import (
     ConsumerChange,
     ConsumerClosed,
@@ -25,7 +21,6 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.runtime.workload import RecordLedger
 from regroup.protocol.consumer.subscription import TopicPartition
 
 COOPERATIVE_PROTOCOL: Final = "cooperative-sticky"
@@ -65,140 +60,6 @@ class ObservedMember:
     generation_id: int = -1
     doubtful_partitions: set[TopicPartition] = field(default_factory=set)
     """Those that a leader with an unsound assignor has assigned to it."""
-
-
-class GroupLedger(RecordLedger):
-    """The processed and committed records of one group.
-
-    A commit counts when the coordinator accepts it, not when the member receives the response.
-    """
-
-    def __init__(self, late_after_ms: int = 10_000) -> None:
-        super().__init__(late_after_ms)
-        self._start_offsets: dict[TopicPartition, int] = {}
-        """The highest offset at which a member has started to read a partition."""
-        self._ignored_below: dict[TopicPartition, int] = {}
-        self._former_ends: dict[TopicPartition, int] = {}
-        """How far members had come in the partitions of deleted topics."""
-        self._own = ProcessedRecords()
-        """The same without the code of the members, with which the ledger is compared."""
-
-    def start_partition(self, partition: TopicPartition, offset: int) -> None:
-        super().start_partition(partition, offset)
-        self._own.start(partition, offset)
-        if offset > self._start_offsets.get(partition, -1):
-            self._start_offsets[partition] = offset
-
-    def record_committed(self, partition: TopicPartition, offset: int) -> None:
-        """Do nothing with an offset that a member reports as committed: its view may be outdated.
-
-        `skipped_below` gets the offsets that are stored.
-        """
-
-    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        # The base class starts the partition here; that would allow a commit of every processed offset.
-        if partition not in self._partitions:
-            self.start_partition(partition, offset)
-        is_first = super().record_processed(partition, offset, produced_ms, now_ms)
-        self._own.add(partition, offset, is_first=is_first)
-        return is_first
-
-    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
-        super().skip_offsets(partition, first, stop)
-        self._own.skip(partition, first, stop)
-
-    def is_ahead(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether this offset is beyond all processed records and beyond every offset where reading started.
-
-        Members may commit positions of a deleted topic in one that was created with its name, as Kafka's consumer does.
-        """
-        known = self._partitions.get(partition)
-        return known is not None and offset > max(known.end, self._reached(partition))
-
-    def _reached(self, partition: TopicPartition) -> int:
-        """The highest offset at which reading has started, or at which a deleted topic of this name has ended."""
-        return max(self._start_offsets.get(partition, 0), self._former_ends.get(partition, 0))
-
-    def ignore_below(self, partition: TopicPartition, offset: int) -> None:
-        """Do not expect records below this offset to be processed: an administrator or a command-line tool has set the
-        offset."""
-        self._ignored_below[partition] = max(offset, self._ignored_below.get(partition, 0))
-
-    def remove_topic(self, topic: str) -> None:
-        """Drop all that is kept of a deleted topic: if one of the same name is created, its offsets begin at 0."""
-        for partition, known in self._partitions.items():
-            if partition.topic == topic:
-                self._former_ends[partition] = max(known.end, self._reached(partition))
-        for table in (self._partitions, self._start_offsets, self._ignored_below):
-            for partition in [each for each in table if each.topic == topic]:
-                del table[partition]
-        self._own.remove_topic(topic)
-
-    def number_skipped(self, committed_offsets: OffsetsByPartition) -> int:
-        """How many records below these offsets were never processed."""
-        return sum(
-            stop - first
-            for topic, partitions in committed_offsets.items()
-            for number, committed in partitions.items()
-            for first, stop in self.skipped_below(TopicPartition(topic, number), committed.offset)
-        )
-
-    def skipped_below(self, partition: TopicPartition, committed: int) -> Iterator[tuple[int, int]]:
-        """Ranges of unprocessed records below the committed offset: first offset, and offset after the last."""
-        known = self._partitions.get(partition)
-        if known is None:
-            return
-        ignored_below = self._ignored_below.get(partition, 0)
-        for first, stop in (*known.gaps, (known.end, committed)):
-            first, stop = max(first, ignored_below), min(stop, committed)
-            if first < stop:
-                yield first, stop
-
-    def miscounted(self, committed_offsets: OffsetsByPartition) -> Iterator[str]:
-        """What this ledger counts as something else than it was, with these committed offsets."""
-        yield from self._own.miscounted
-        for topic, partitions in committed_offsets.items():
-            for number, committed in partitions.items():
-                partition = TopicPartition(topic, number)
-                skipped = merged(self.skipped_below(partition, committed.offset))
-                missing = self._own.missing(partition, self._ignored_below.get(partition, 0), committed.offset)
-                if (different := first_difference(skipped, missing)) is not None:
-                    is_skipped = any(first <= different < stop for first, stop in skipped)
-                    yield f"the ledger counts {partition}@{different} {'' if is_skipped else 'not '}as skipped"
-
-
-class MemberLedger(RecordLedger):
-    """The ledger of a group as one member writes it, which also reports what this member does.
-
-    `on_record` gets the partition and offset of every processed record, `on_start` those at which the member starts,
-    `on_skip` a partition with the first of some offsets that have no records for it, and the offset after the last.
-    """
-
-    def __init__(
-        self,
-        ledger: GroupLedger,
-        on_record: Callable[[TopicPartition, int], None],
-        on_start: Callable[[TopicPartition, int], None],
-        on_skip: Callable[[TopicPartition, int, int], None],
-    ) -> None:
-        super().__init__()
-        self._ledger = ledger
-        self._on_record, self._on_start, self._on_skip = on_record, on_start, on_skip
-
-    def start_partition(self, partition: TopicPartition, offset: int) -> None:
-        self._on_start(partition, offset)
-        self._ledger.start_partition(partition, offset)
-
-    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        self._on_record(partition, offset)
-        return self._ledger.record_processed(partition, offset, produced_ms, now_ms)
-
-    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
-        self._on_skip(partition, first, stop)
-        self._ledger.skip_offsets(partition, first, stop)
-
-    def record_committed(self, partition: TopicPartition, offset: int) -> None:
-        self._ledger.record_committed(partition, offset)
 
 
 class MemberChecker:
@@ -337,7 +198,7 @@ class MemberChecker:
             self._unowned_ms += at_ms - self._unowned_since_ms.pop(key)
             self.unowned_partitions[at_ms] = len(self._unowned_since_ms)
         for ledger in self.ledgers.values():
-            ledger.remove_topic(topic)
+            ledger.remove_topic(topic, at_ms)
 
     def on_topic_created(self, topic: str) -> None:
         """Note that a topic was created, perhaps with the name of a deleted one: its partitions need owners."""
@@ -353,7 +214,10 @@ class MemberChecker:
         """Check the offset in a commit that the coordinator has accepted; yields a violation if it is beyond what was
         processed."""
         ledger = self.ledgers.get(group_id)
-        if ledger is not None and ledger.is_ahead(partition, offset):
+        if ledger is None:
+            return
+        ledger.excuse_position_of_deleted_topic(partition, offset)
+        if ledger.is_ahead(partition, offset):
             yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")
 
     def skipped_records(self, group_id: str, committed_offsets: OffsetsByPartition) -> Iterator[MemberViolation]:

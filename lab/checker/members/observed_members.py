@@ -15,7 +15,7 @@ from regroup.coordinator.commands import OffsetCommit
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.members.commits import Commits, accepted_offsets
-from regroup.lab.checker.members.member_invariants import GroupLedger, MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.members.member_invariants import MemberChecker, MemberViolation
 from regroup.lab.checker.members.membership.assignments import Assignments
 from regroup.lab.checker.members.membership.departures import Departures
 from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
@@ -29,6 +29,7 @@ from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.records.fetched_offsets import FetchedOffsets
+from regroup.lab.checker.members.records.ledgers import GroupLedger, MemberLedger
 from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
@@ -136,13 +137,17 @@ class ObservedMembers:
         """The ledger of a group: which of its records were processed, and which offsets committed."""
         return self._owners.ledger(group_id)
 
-    def ledger(self, group_id: str, name: str) -> RecordLedger:
-        """The ledger of a group for the SimulatedMember of this name: what the member processes is checked here."""
+    def ledger(self, group_id: str, name: str, *, epoch_ms: int = 0) -> RecordLedger:
+        """The ledger of a group for the SimulatedMember of this name: what the member processes is checked here.
+
+        `epoch_ms` is the time of the beginning of the run, as records are stamped with it.
+        """
         return MemberLedger(
             self.group_ledger(group_id),
             partial(self._on_record, name, group_id),
             lambda *started: self._on_start(name, group_id, *started),
             partial(self._on_skip, name, group_id),
+            epoch_ms=epoch_ms,
         )
 
     def _on_skip(self, name: str, group_id: str, partition: TopicPartition, first: int, stop: int) -> None:

@@ -24,7 +24,7 @@ from regroup.lab.plan.validation import CLASSIC, CONSUMER
 RECREATION_SHARE: Final = 1 / 12
 """The share of plans of classic groups with a sticky assignor in which a topic is deleted and created again."""
 CONSUMER_RECREATION_SHARE: Final = 1 / 3
-"""The share of plans of the consumer protocol alone, without records, in which all topics are."""
+"""The share of plans of the consumer protocol alone in which all topics are."""
 
 UNKNOWN_TOPIC_SHARE: Final = 1 / 12
 """The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""
@@ -36,7 +36,7 @@ def draw_recreation(
     """Draw the steps in which a topic is deleted and created again; mostly none. `steps` are those of the plan so far,
     `duration_ms` is for how long there are faults."""
     members = plan.members.values()
-    is_of_consumers = all(each.protocol == CONSUMER for each in members) and not plan.workload.records_per_s
+    is_of_consumers = all(each.protocol == CONSUMER for each in members)
     is_sticky = all(each.protocol == CLASSIC for each in members) and any(map(_is_sticky, members))
     share = CONSUMER_RECREATION_SHARE if is_of_consumers else RECREATION_SHARE if is_sticky else 0.0
     if rng.random() >= share:

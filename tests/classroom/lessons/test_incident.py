@@ -23,6 +23,6 @@ def test_every_quoted_line_stands_in_the_replay_at_its_time(language: Language) 
         (f"{line.at_ms / 1000:.1f}", NUMBER_OF_THE_MEMBER.sub("", line.text))
         for line in replay_lines(taken, run_lesson(taken), language)
     ]
-    assert len(quoted) == 14
+    assert len(quoted) == 15
     for at_s, text in quoted:
         assert any(at_s == other_at_s and text in other for other_at_s, other in lines), (at_s, text)

@@ -273,10 +273,10 @@ def test_the_timeline_has_plan_members_and_coordinator_in_one_order_of_time(chao
         "+20.0 s  the plan     ben becomes a zombie",
         "+28.019 s  coordinator  member-removed  member ben, last seen +18.019 s",
         "+28.019 s  coordinator  rebalance-started  because member ben expired",
-        "+30.026 s  anna         revoked orders 0-1, and owns nothing",
+        "+30.025 s  anna         revoked orders 0-1, and owns nothing",
         "+32.0 s  ✓ expected   within 10s the group is Stable with anna",
         "+40.0 s  ben          wakes as a zombie",
-        "+40.002 s  coordinator  refuses OffsetCommit of ben: UNKNOWN_MEMBER_ID (20 times, until +59.002 s)",
+        "+40.001 s  coordinator  refuses OffsetCommit of ben: UNKNOWN_MEMBER_ID (20 times, until +59.002 s)",
         "+60.0 s  ✓ expected   ben has seen UNKNOWN_MEMBER_ID",
     ]
     places = [out.find(line) for line in wanted]
@@ -314,7 +314,7 @@ def test_a_violated_invariant_is_told_with_its_exchange_and_in_full_only_if_aske
     assert code == 1
     assert (
         "Violated: A response is one that the state of the group allows.\n"
-        "  Seen at +40.002 s, at position 35 of the store: OffsetCommit, not a member, in Stable: due was "
+        "  Seen at +40.001 s, at position 35 of the store: OffsetCommit, not a member, in Stable: due was "
         "UNKNOWN_MEMBER_ID, and the response was NONE. OffsetCommit of ben for generation 1 to group lab, which was "
         "Stable in generation 2 with 1 member(s), was answered NONE."
     ) in out

@@ -29,7 +29,7 @@ class SilentTransport:
 
 
 def application(on_positions: Any = lambda positions: None) -> SimulatedApplication:
-    return SimulatedApplication(Workload(), RecordLedger(), on_positions=on_positions, on_records=lambda: None)
+    return SimulatedApplication(Workload(), RecordLedger(), on_positions=on_positions, on_fetched=lambda: None)
 
 
 @bug_case(members.member_reads_revoked_partitions, expected=[SECOND], with_bug=[FIRST, SECOND])
@@ -61,10 +61,14 @@ def an_application_does_not_poll() -> Any:
     return any(isinstance(each, LeftGroup) for each in harness.changes)
 
 
-@bug_case(members.member_commits_what_it_fetched, expected=[], with_bug=[{FIRST: 6}])
-def records_are_fetched() -> Any:
+@bug_case(members.member_commits_what_it_fetched, expected=[{FIRST: 6}], with_bug=[{FIRST: 6}, {FIRST: 7}])
+def two_records_are_fetched_and_the_first_is_processed() -> Any:
     positions = []
-    application(positions.append).add_records([FetchedRecord(FIRST, 5, 0)])
+    reading = application(positions.append)
+    records = [FetchedRecord(FIRST, offset, 0) for offset in (5, 6)]
+    for each in records:
+        reading.add_records([each])
+    reading.complete_batch(records[:1], now_ms=0)
     return positions
 
 

@@ -204,6 +204,25 @@ def test_an_expectation_whose_milestone_is_not_reached_fails_the_run() -> None:
     assert "its milestone was not reached: anna loses partitions" in outcome.verdict.violations[0].detail
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_goes_on_with_a_topic_that_is_created_again_while_it_processes_records(protocol: str) -> None:
+    """A client that asks for the deleted topic creates it; positions are reset when the batch in hand is processed."""
+    members = {"anna": MemberPlan(topics=("orders", "clicks"), protocol=protocol)}
+    outcome = play(
+        SimulationPlan(
+            topics={"orders": 1, "clicks": 1},
+            members=members,
+            workload=Workload(records_per_s=2, process_ms=200, max_poll_records=10),
+            steps=(
+                PlannedStep(StepTrigger(), Joins("anna")),
+                PlannedStep(StepTrigger(delay_ms=9_000), parse_step("topic clicks is deleted")),
+            ),
+            faults_end_ms=30_000,
+        )
+    )
+    assert not outcome.failed, violations(outcome)
+
+
 def test_a_group_that_does_not_recover_fails_the_run_with_the_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     async def end_faults_but_one(world: World) -> None:
         await end_faults(world)

@@ -303,6 +303,7 @@ async def test_a_zombie_processes_records_and_reports_no_revocation_of_before() 
     heartbeats = anna.epochs()
     await asyncio.sleep(25)
     anna.member._application.add_records([FetchedRecord(ORDERS_0, 0, 0)])
+    anna.member._application.on_fetched()
     await asyncio.sleep(25)
     assert anna.member.view.processed_count == 1
     assert anna.epochs() == heartbeats

@@ -124,6 +124,7 @@ def test_a_member_that_leaves_does_not_complete_the_batch_that_it_has_in_hand(le
         await asyncio.sleep(4)
         transport.answer(response(ORDERS_0))
         member._application.add_records([FetchedRecord(TopicPartition("orders", 0), 0, 0)])
+        member._application.on_fetched()
         if leaves:
             member.inject_fault(parse_fault("leave"))
         await asyncio.sleep(1)
@@ -139,6 +140,7 @@ def test_a_member_commits_the_positions_of_what_it_was_assigned() -> None:
         await asyncio.sleep(4)
         transport.answer(response(ORDERS_0))
         member._application.add_records([FetchedRecord(TopicPartition("orders", 0), 6, 0)])
+        member._application.on_fetched()
         await asyncio.sleep(6)
         rows = {(topic.name, row) for each in transport.commits for topic in each.topics for row in topic.partitions}
         assert [(name, row.partition_index, row.committed_offset) for name, row in rows] == [("orders", 0, 7)]

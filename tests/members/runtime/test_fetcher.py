@@ -5,13 +5,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
+import pytest
+from msgspec.structs import replace
+
 from regroup.members.consumer.effects import NodeAddress, OutgoingRequest
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.runtime.application import FetchedRecord
+from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
+from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import TransportCallback
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import (
     MetadataRequest,
     MetadataResponse,
@@ -24,6 +29,7 @@ from regroup.protocol.messages.records import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
     PartitionData,
 )
 from regroup.protocol.record_batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, BatchRecord, write_batch
@@ -101,11 +107,12 @@ class FakeTransport:
 class FakeApplication:
     """An application that notes the offsets of records and the gaps."""
 
-    has_room = True
-
     def __init__(self) -> None:
         self.offsets: list[int] = []
         self.gaps: list[tuple[int, int]] = []
+
+    def buffers(self, partition: TopicPartition) -> bool:
+        return False
 
     def start_partition(self, partition: TopicPartition, offset: int) -> None: ...
 
@@ -234,6 +241,137 @@ def test_a_marker_that_compaction_has_removed_is_skipped_as_a_batch_without_reco
     fetcher.add_partitions({ORDERS_0: 0})
     fetcher.close()
     assert application.offsets == [1]
+
+
+def test_a_partition_is_fetched_again_when_poll_has_returned_all_its_records() -> None:
+    application = SimulatedApplication(Workload(max_poll_records=2), RecordLedger())
+    transport = FakeTransport(batch(b"a", b"b", b"c", base_offset=0))
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 0})
+    for fetched in ([0], [0, 3]):
+        application.take_poll_batch()
+        fetcher.send_fetches()
+        assert transport.fetch_offsets == fetched
+    fetcher.close()
+
+
+def test_a_poll_that_returns_as_many_records_as_it_may_does_not_see_that_no_more_are_buffered() -> None:
+    application = SimulatedApplication(Workload(max_poll_records=3), RecordLedger())
+    transport = FakeTransport(batch(b"a", b"b", b"c", base_offset=0))
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 0})
+    for records, fetched in ((3, [0]), (0, [0, 3])):
+        assert len(application.take_poll_batch()) == records
+        fetcher.send_fetches()
+        assert transport.fetch_offsets == fetched
+    fetcher.close()
+
+
+class TwoPartitionsTransport(FakeTransport):
+    """A transport that answers the first Fetch with a record of each of two partitions."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        self.fetched: list[dict[int, int]] = []
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        if isinstance(request.message, MetadataRequest):
+            topic = METADATA.topics[0]
+            partitions = [replace(topic.partitions[0], partition_index=each) for each in (0, 1)]
+            response = replace(METADATA, topics=[replace(topic, partitions=partitions)])
+            callback(ResponseReceived(request.request_id, response))
+        elif isinstance(request.message, FetchRequest):
+            self.fetched.append({each.partition: each.fetch_offset for each in request.message.topics[0].partitions})
+            if len(self.fetched) == 1:
+                data = [
+                    PartitionData(partition_index=each, high_watermark=0, records=batch(b"a", base_offset=0))
+                    for each in (0, 1)
+                ]
+                topic_data = FetchableTopicResponse(topic="orders", partitions=data)
+                callback(ResponseReceived(request.request_id, FetchResponse(responses=[topic_data])))
+
+
+@pytest.mark.parametrize(("max_poll_records", "fetched"), [(500, [{0: 0, 1: 0}, {0: 1, 1: 1}]), (1, [{0: 0, 1: 0}])])
+def test_poll_gets_the_records_of_all_partitions_of_a_response_and_nothing_is_fetched_before(
+    max_poll_records: int, fetched: list[dict[int, int]]
+) -> None:
+    """A second Fetch is sent when all are polled, since one leader has both partitions."""
+
+    def poll() -> None:
+        polls.append([each.partition.partition for each in application.take_poll_batch()])
+        fetcher.send_fetches()
+
+    polls: list[list[int]] = []
+    application = SimulatedApplication(Workload(max_poll_records=max_poll_records), RecordLedger(), on_fetched=poll)
+    transport = TwoPartitionsTransport()
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 0, TopicPartition("orders", 1): 0})
+    fetcher.close()
+    assert (polls, transport.fetched) == ([[0, 1][:max_poll_records]], fetched)
+
+
+class OutOfRangeTransport(FakeTransport):
+    """A transport on which the log does not have offset 9; the response to another Fetch waits."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        self.offsets_asked_for = 0
+
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        if isinstance(request.message, FetchRequest):
+            if request.message.topics[0].partitions[0].fetch_offset != 9:
+                self.late_responses.append(
+                    partial(callback, ResponseReceived(request.request_id, FetchResponse(responses=[])))
+                )
+                return
+            data = PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=0)
+            topic = FetchableTopicResponse(topic="orders", partitions=[data])
+            callback(ResponseReceived(request.request_id, FetchResponse(responses=[topic])))
+        elif isinstance(request.message, ListOffsetsRequest):
+            self.offsets_asked_for += 1
+        else:
+            super().send(request, callback)
+
+
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        (lambda fetcher: None, 1),
+        (lambda fetcher: fetcher.remove_partitions([ORDERS_0]), 0),
+        (lambda fetcher: fetcher.add_partitions({ORDERS_0: 3}), 0),
+    ],
+    ids=["kept", "removed", "added at another position"],
+)
+def test_a_position_that_is_out_of_range_is_reset_by_the_next_poll_if_it_is_still_the_position(
+    change: Callable[[Fetcher], None], asked: int
+) -> None:
+    polls: list[str] = []
+    application = SimulatedApplication(Workload(), RecordLedger(), on_fetched=lambda: polls.append("wanted"))
+    transport = OutOfRangeTransport()
+    fetcher = Fetcher(transport, ConsumerSettings(group_id="g"), application)
+    fetcher.add_partitions({ORDERS_0: 9})
+    fetcher.send_fetches()
+    assert (transport.offsets_asked_for, polls) == (0, ["wanted"])
+    change(fetcher)
+    fetcher.reset_positions()
+    for respond in transport.late_responses[:1]:
+        respond()
+    assert transport.offsets_asked_for == asked
+    fetcher.close()
+
+
+@pytest.mark.parametrize("polled", [0, 1])
+@pytest.mark.parametrize("forget", [lambda application: application.drop([ORDERS_0]), SimulatedApplication.clear])
+def test_records_that_were_dropped_are_no_longer_buffered(
+    forget: Callable[[SimulatedApplication], None], polled: int
+) -> None:
+    application = SimulatedApplication(Workload(max_poll_records=1), RecordLedger())
+    application.add_records([FetchedRecord(ORDERS_0, 0, 0)])
+    for _ in range(polled):
+        application.take_poll_batch()
+    assert application.buffers(ORDERS_0)
+    forget(application)
+    assert not application.buffers(ORDERS_0)
 
 
 async def test_a_leader_that_cannot_be_reached_is_looked_up_again() -> None:

@@ -87,6 +87,15 @@ def merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
     return found
 
 
+def without(ranges: Iterable[OffsetRange], left_out: Collection[OffsetRange]) -> list[OffsetRange]:
+    """These offsets without the ones of other ranges."""
+    found = [*ranges]
+    for first, stop in left_out:
+        parts = [((begin, min(end, first)), (max(begin, stop), end)) for begin, end in found]
+        found = [each for pair in parts for each in pair if each[0] < each[1]]
+    return found
+
+
 def first_difference(ranges: Collection[OffsetRange], others: Collection[OffsetRange]) -> int | None:
     """The lowest offset that only one of these has, each of them merged; None if both have the same."""
     different = set(ranges) ^ set(others)

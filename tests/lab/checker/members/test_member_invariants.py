@@ -1,5 +1,7 @@
 """Well-behaved members do not read partitions of others, commit too far or skip records."""
 
+import pytest
+
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset
 from regroup.lab.checker.members.member_invariants import (
@@ -10,9 +12,9 @@ from regroup.lab.checker.members.member_invariants import (
     NO_RECORD_SKIPPED,
     NO_TWO_READERS,
     ONLY_OWNED_PARTITIONS,
-    GroupLedger,
     MemberChecker,
 )
+from regroup.lab.checker.members.records.ledgers import GroupLedger, MemberLedger
 from regroup.members.consumer.effects import (
     ConsumerChange,
     ConsumerClosed,
@@ -154,7 +156,7 @@ def test_partitions_of_a_deleted_topic_that_members_give_up_later_need_no_owner(
     assert members.checker.unowned_partitions == {1_000: 0, 3_000: 0, 10_000: 1}
 
 
-def process(ledger: GroupLedger, *offsets: int, start: int = 0) -> None:
+def process(ledger: GroupLedger | MemberLedger, *offsets: int, start: int = 0) -> None:
     ledger.start_partition(ORDERS_0, start)
     for offset in offsets:
         ledger.record_processed(ORDERS_0, offset, 0, 0)
@@ -207,6 +209,70 @@ def test_a_topic_that_is_created_again_starts_with_offset_0_and_positions_of_the
     assert skipped(members, 1) == []
     assert commit(members, 3) == []
     assert commit(members, 4) == [COMMIT_NOT_AHEAD]
+
+
+@pytest.mark.parametrize("read_again", [(), (0,)], ids=["not read", "read"])
+def test_records_below_a_committed_position_of_a_deleted_topic_may_be_skipped(read_again: tuple[int, ...]) -> None:
+    """A member commits in the new topic what it had read of the old one, and the next owner begins there."""
+    members = MemberChecker({})
+    process(members.ledger(GROUP), 0, 1, 2)
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), *read_again)
+    assert commit(members, 3) == []
+    process(members.ledger(GROUP), 3)
+    assert skipped(members, 4) == []
+    assert skipped(members, 6) == ["payments has committed 6 of orders-0, skipping 4-5"]
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), 2)
+    assert skipped(members, 3) == ["payments has committed 3 of orders-0, skipping 0-1"]
+
+
+def of_anna(members: MemberChecker) -> MemberLedger:
+    return MemberLedger(members.ledger(GROUP), *[lambda *what: None] * 3, epoch_ms=70_000)
+
+
+def test_records_that_were_produced_before_their_topic_was_deleted_count_for_no_later_topic() -> None:
+    members = MemberChecker({})
+    anna = of_anna(members)
+    process(anna, 0, 1)
+    members.on_topic_deleted("orders", 5_000)
+    process(members.ledger(GROUP), 0)
+    for offset in (2, 3):
+        assert anna.record_processed(ORDERS_0, offset, 74_999, 0)
+    anna.skip_offsets(ORDERS_0, 4, 9)
+    assert commit(members, 4) == []
+    assert skipped(members, 6) == ["payments has committed 6 of orders-0, skipping 4-5"]
+    assert members.ledger(GROUP).counts.processed == 3
+
+
+def test_a_member_reads_on_in_a_new_topic_that_is_longer_than_the_deleted_one() -> None:
+    members = MemberChecker({})
+    anna = of_anna(members)
+    process(anna, 0, 1)
+    members.on_topic_deleted("orders", 5_000)
+    for offset in (2, 3, 5):
+        anna.record_processed(ORDERS_0, offset, 75_000, 0)
+    assert skipped(members, 6) == ["payments has committed 6 of orders-0, skipping 4-4"]
+    assert members.ledger(GROUP).counts.processed == 5
+
+
+def test_a_commit_of_what_was_read_of_the_new_topic_excuses_no_skipped_records() -> None:
+    members = MemberChecker({})
+    process(members.ledger(GROUP), 0, 1, 2)
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), 0, 2)
+    assert commit(members, 3) == []
+    assert skipped(members, 3) == ["payments has committed 3 of orders-0, skipping 1-1"]
+
+
+def test_a_position_of_a_deleted_topic_excuses_no_records_below_those_that_were_read_of_the_new_one() -> None:
+    members = MemberChecker({})
+    process(members.ledger(GROUP), *range(10))
+    members.on_topic_deleted("orders", 0)
+    process(members.ledger(GROUP), 0, 1, 4)
+    assert commit(members, 9) == []
+    process(members.ledger(GROUP), 9)
+    assert skipped(members, 10) == ["payments has committed 10 of orders-0, skipping 2-3"]
 
 
 async def test_commits_count_when_the_coordinator_accepts_them() -> None:
