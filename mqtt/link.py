@@ -183,13 +183,14 @@ async def cancel_and_wait(*tasks: "asyncio.Future[Any]") -> None:
 
 
 async def run_until_first_ends(*coroutines: Coroutine[Any, Any, object]) -> None:
-    """Run coroutines concurrently until the first one ends, and cancel the others. If the first one raised an
-    exception, that is raised."""
+    """Run coroutines concurrently until the first one ends, and cancel the others. If it raised an exception, that is
+    raised; of several that end at once, the exception of the one that is named first."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
     finally:
         await cancel_and_wait(*tasks)
 

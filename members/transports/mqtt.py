@@ -115,6 +115,7 @@ class MqttTransport(TcpTransport):
         await client.subscribe([(responses, 1), (self._topics.coordinator, 1)])
         self._client = client
         try:
+            # In this order: that the coordinator has closed the connection says more than that it broke.
             await run_until_first_ends(self._listen(client, responses), self._outbox.run(client))
         finally:
             self._client = None

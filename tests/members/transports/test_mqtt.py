@@ -12,6 +12,7 @@ from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, Reque
 from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.transports.mqtt import MqttTransport
 from regroup.mqtt.address import MqttAccess, MqttAddress
+from regroup.mqtt.link import Outbox
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from tests.members.transports.fake_mqtt import TOPICS, FakeMqttBroker, run_ready
 
@@ -260,6 +261,23 @@ async def test_after_the_coordinator_has_closed_the_connection_a_new_incarnation
         anna.send("after")
         await run_ready()
         assert anna.broker.requests[-1][0] == "regroup/main/members/anna/i2/requests"
+
+
+async def test_a_connection_that_the_coordinator_closes_as_it_breaks_is_reported_as_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_broken = asyncio.Event()
+
+    async def break_with_the_connection(outbox: Outbox, client: aiomqtt.Client) -> None:
+        await is_broken.wait()
+        raise aiomqtt.MqttError("Disconnected")
+
+    monkeypatch.setattr(Outbox, "run", break_with_the_connection)
+    async with connected(monkeypatch) as anna:
+        is_broken.set()
+        anna.broker.connection.receive(TOPICS.connection("anna", "i1", "responses"), b"")
+        await run_ready()
+        assert anna.reports == ["mqtt://broker:1883/main: the coordinator has closed the connection; connecting again"]
 
 
 async def test_a_member_that_closes_says_that_it_has_left_and_does_not_come_back(
