@@ -4,10 +4,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from regroup.coordinator import evolve
 from regroup.coordinator.classic import evolve_group
 from regroup.coordinator.classic.offset_rules import ClassicOffsetRules
 from regroup.coordinator.events import GroupEmptied, JoinPhaseExtended, RebalanceStarted, TransactionEnded
-from regroup.coordinator.group import CommittedOffset, Group
+from regroup.coordinator.group import CommittedOffset, Group, GroupState
 from regroup.coordinator.offsets import commits, evolve_offsets
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_evolver, planted_bug
@@ -43,6 +44,18 @@ def fold_keeps_the_protocol_of_an_empty_group() -> BugContext:
         return replace(evolve_group.group_emptied(group, event), protocol_name=group.protocol_name)
 
     return patch_evolver(GroupEmptied, emptied)
+
+
+@planted_bug
+def fold_dates_an_empty_group_back() -> BugContext:
+    """The fold of a group that becomes Empty says that it has been so for 50 s: its offsets expire too early."""
+
+    def replaced(group: Group, **changes: Any) -> Group:
+        if "state_since_ms" in changes and group.state is GroupState.EMPTY:
+            changes["state_since_ms"] -= 50_000
+        return replace(group, **changes)
+
+    return patch_attribute(evolve, "replace", replaced)
 
 
 @planted_bug

@@ -39,6 +39,8 @@ class StoredClassicGroup:
     """
 
     state: GroupState = GroupState.DEAD
+    since_ms: int = 0
+    """Since when the group has its state, in epoch milliseconds."""
     is_consumer: bool = False
     generation_id: int = 0
     protocol_type: str = ""
@@ -78,6 +80,12 @@ class StoredClassicGroup:
         """Apply one stored event."""
         self.event_number = event_number
         self.offsets.apply(event, event_number)
+        former = self.state, self.is_consumer
+        self._apply(event)
+        if (self.state, self.is_consumer) != former and not isinstance(event, e.CoordinatorLoaded):
+            self.since_ms = event.at_ms
+
+    def _apply(self, event: Event) -> None:
         match event:
             case e.GroupCreated():
                 self._create(event)
@@ -100,7 +108,7 @@ class StoredClassicGroup:
             case e.AppendFailed(append_number=number):
                 self._lose(self.written.pop(number, None))
             case e.OffsetsWritten():
-                self.written[event_number] = WrittenRecord(LogRecordKind.OFFSETS)
+                self.written[self.event_number] = WrittenRecord(LogRecordKind.OFFSETS)
             case _ if not self.is_consumer:
                 self._apply_to_members(event)
                 self._apply_to_phases(event)
@@ -122,9 +130,10 @@ class StoredClassicGroup:
         self._clear()
         self.state = GroupState.EMPTY
         if event.by_join and event.commit_deadline_ms is None:
-            self.logged = LoggedGroup()
+            self.logged = LoggedGroup(since_ms=event.at_ms)
         elif event.by_join:
-            self.written[self.event_number] = WrittenRecord(LogRecordKind.GROUP_CREATION, LoggedGroup())
+            logged = LoggedGroup(since_ms=event.at_ms)
+            self.written[self.event_number] = WrittenRecord(LogRecordKind.GROUP_CREATION, logged)
 
     def _load(self, event: e.CoordinatorLoaded) -> None:
         """A coordinator loads the group: what was in the memory of the former one is lost."""
@@ -134,9 +143,9 @@ class StoredClassicGroup:
         logged, has_offsets = self.logged, self.offsets.has_any
         self._clear()
         if logged is None:
-            self.state = GroupState.EMPTY if has_offsets else GroupState.DEAD
+            self.state, self.since_ms = GroupState.EMPTY if has_offsets else GroupState.DEAD, event.at_ms
             return
-        self.logged = logged
+        self.logged, self.since_ms = logged, logged.since_ms
         self.state = GroupState.STABLE if logged.members else GroupState.EMPTY
         self.generation_id, self.protocol_type = logged.generation_id, logged.protocol_type
         self.protocol_name, self.leader_id = logged.protocol_name, logged.leader_id
@@ -146,6 +155,7 @@ class StoredClassicGroup:
     def _downgrade(self, event: me.GroupDowngraded) -> None:
         self._clear(keeps_written=True)
         self.state, self.generation_id, self.protocol_type = GroupState.STABLE, event.generation_id, "consumer"
+        self.since_ms = event.at_ms
         self.protocol_name, self.leader_id = event.protocol_name, event.leader_id
         self.members = {each.member_id: stored_member(each) for each in event.members}
         self.subscribed_topics = event.subscribed_topics
@@ -165,7 +175,9 @@ class StoredClassicGroup:
                 replaced_at_ms=member.replaced_at_ms,
                 replaced_session_timeout_ms=member.replaced_session_timeout_ms,
             )
-        return LoggedGroup(self.generation_id, self.protocol_type, self.protocol_name, self.leader_id, members)
+        return LoggedGroup(
+            self.generation_id, self.protocol_type, self.protocol_name, self.leader_id, members, self.since_ms
+        )
 
     def _log(self) -> None:
         self.logged = self._record()
@@ -297,7 +309,7 @@ class StoredClassicGroup:
             case e.GroupEmptied(generation_id=generation_id):
                 self.state, self.generation_id, self.protocol_name = GroupState.EMPTY, generation_id, None
                 self.leader_id, self.phase, self.subscribed_topics = None, None, ()
-                self.logged = LoggedGroup(generation_id, self.protocol_type)
+                self.logged = LoggedGroup(generation_id, self.protocol_type, since_ms=event.at_ms)
             case e.MemberSynced(member_id=member_id):
                 self.unsynced.pop(member_id, None)
                 if event.awaits_assignment:
@@ -354,6 +366,7 @@ class StoredClassicGroup:
         phase = self.phase
         return (
             self.state,
+            self.since_ms if self.state is not GroupState.DEAD else None,
             self.generation_id,
             (self.protocol_type, self.protocol_name),
             self.leader_id,
@@ -372,6 +385,7 @@ class StoredClassicGroup:
         phase, pending = other.join_phase, other.pending_join_members
         return (
             other.state,
+            other.state_since_ms if self.state is not GroupState.DEAD else None,
             other.generation_id,
             (other.protocol_type, other.protocol_name),
             other.leader_id,
@@ -387,7 +401,7 @@ class StoredClassicGroup:
 
 
 _FIELDS: Final = (
-    *("the state", "the generation", "the protocol", "the leader"),
+    *("the state", "since when it has its state", "the generation", "the protocol", "the leader"),
     "the join phase",
     "the newcomers of the initial delay",
     "the members that have not sent SyncGroup",

@@ -53,6 +53,8 @@ class LoggedGroup:
     protocol_name: str | None = None
     leader_id: str | None = None
     members: dict[str, StoredClassicMember] = field(default_factory=dict)
+    since_ms: int = 0
+    """Since when the group had its state when this was written, in epoch milliseconds."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,8 @@ def log_differences(logged: LoggedGroup, found: GroupMetadata) -> Iterable[str]:
     own = (logged.generation_id, logged.protocol_type, logged.protocol_name, logged.leader_id)
     if own != (found.generation_id, found.protocol_type, found.protocol_name, found.leader_id):
         yield "what the log holds of the generation"
+    if logged.since_ms != found.state_since_ms:
+        yield "since when the group has its state by the log"
     members = {each.member_id: each for each in found.members}
     if logged.members.keys() != members.keys():
         yield "the members in the log"

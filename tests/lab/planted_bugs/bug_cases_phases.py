@@ -197,6 +197,13 @@ def the_only_member_leaves() -> Any:
     return harness.group.protocol_name
 
 
+@bug_case(folding.fold_dates_an_empty_group_back, expected=0, with_bug=50_000)
+def members_leave_until_none_is_left() -> Any:
+    harness = GroupHarness()
+    harness.reach_empty()
+    return harness.now_ms - harness.group.state_since_ms
+
+
 @bug_case(folding.fold_commits_aborted_transactions, expected=None, with_bug=5)
 def a_transaction_is_aborted() -> Any:
     harness = GroupHarness()

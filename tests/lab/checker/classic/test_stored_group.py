@@ -123,6 +123,7 @@ def rebalancing() -> GroupHarness:
         (folding.fold_commits_aborted_transactions, a_transaction_is_aborted, "the committed offsets"),
         (folding.fold_keeps_the_protocol_of_an_empty_group, the_group_becomes_empty, "the protocol"),
         (folding.fold_drops_assignments_of_a_stable_group, rebalancing, "member anna"),
+        (folding.fold_dates_an_empty_group_back, the_group_becomes_empty, "since when it has its state"),
     ],
 )
 def test_a_wrong_fold_is_found(bug: PlantedBug, play: Callable[[], GroupHarness], found: str) -> None:
