@@ -34,6 +34,10 @@ from regroup.lab.checker.offsets.offset_invariants import (
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
 )
+from regroup.lab.checker.responses.administration import (
+    a_deleted_group_is_gone,
+    members_that_have_left_are_gone,
+)
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_group
 from regroup.lab.checker.responses.requested_parts import a_response_names_what_was_requested
 from regroup.lab.checker.responses.response_table import (
@@ -254,6 +258,8 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.DescribeGroup: (*RESPONSE_INVARIANTS, a_description_shows_the_stored_group),
     c.OffsetDelete: (*RESPONSE_INVARIANTS, deleted_offsets_are_gone),
+    c.LeaveGroup: (*RESPONSE_INVARIANTS, members_that_have_left_are_gone),
+    c.DeleteGroup: (*RESPONSE_INVARIANTS, a_deleted_group_is_gone),
     c.OffsetFetch: (*RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed),
 }
 """`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from regroup.coordinator import responses
+from regroup.coordinator.classic import admin, expiry, heartbeat_leave, join, member_checks, offset_rules, rebalance
 from regroup.coordinator.classic import deadlines as classic_deadlines
-from regroup.coordinator.classic import expiry, heartbeat_leave, join, member_checks, offset_rules, rebalance
-from regroup.coordinator.commands import Deadline, DeadlineKind, DeadlinePassed, Heartbeat
+from regroup.coordinator.commands import Deadline, DeadlineKind, DeadlinePassed, DeleteGroup, Heartbeat, LeavingMember
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
 from regroup.coordinator.runtime import deadlines, group_coordinator
@@ -15,6 +15,8 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.timers import GroupTimers
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_handler, planted_bug
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.describe import DeletableGroupResult
+from regroup.protocol.messages.group import MemberResponse
 
 # -- heartbeats and leaving
 
@@ -30,6 +32,29 @@ def heartbeat_says_27_while_syncing() -> BugContext:
         return decision
 
     return patch_handler(Heartbeat, heartbeat)
+
+
+@planted_bug
+def leave_is_acknowledged_only() -> BugContext:
+    """LeaveGroup is answered NONE, and the member stays until its session expires."""
+
+    def leave(builder: DecisionBuilder, leaving: LeavingMember) -> MemberResponse:
+        code = heartbeat_leave.refuse_leave(builder.group, leaving) or ErrorCode.NONE
+        return MemberResponse(member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=code)
+
+    return patch_attribute(heartbeat_leave, "leave", leave)
+
+
+@planted_bug
+def deletion_is_acknowledged_only() -> BugContext:
+    """DeleteGroups of an Empty group is answered NONE, and the group stays, with its offsets."""
+
+    def delete_group(builder: DecisionBuilder, command: DeleteGroup) -> Decision:
+        if builder.group.state is not GroupState.EMPTY:
+            return admin.delete_group(builder, command)
+        return builder.build_after_pending_appends(DeletableGroupResult(group_id=command.group_id))
+
+    return patch_handler(DeleteGroup, delete_group)
 
 
 @planted_bug

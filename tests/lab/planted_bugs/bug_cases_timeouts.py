@@ -51,6 +51,22 @@ def one_of_two_members_leaves() -> Any:
     return harness.state
 
 
+@bug_case(staying.leave_is_acknowledged_only, expected=["ben"], with_bug=["anna", "ben"])
+def the_first_of_two_members_leaves() -> Any:
+    harness = GroupHarness()
+    anna, _ = harness.reach_stable("anna", "ben")
+    anna.leave()
+    return harness.member_ids
+
+
+@bug_case(staying.deletion_is_acknowledged_only, expected=GroupState.DEAD, with_bug=GroupState.EMPTY)
+def an_administrator_deletes_an_empty_group() -> Any:
+    harness = GroupHarness()
+    harness.reach_empty()
+    harness.delete_group()
+    return harness.state
+
+
 @bug_case(staying.removed_leader_is_not_replaced, expected=GroupState.PREPARING_REBALANCE, with_bug=GroupState.STABLE)
 def the_leaders_session_expires() -> Any:
     harness = GroupHarness()
