@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
 from regroup.coordinator.consumer.targets import ASSIGNORS
-from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
 from regroup.lab.plan.expectations import GroupIsEmpty, GroupIsStable
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import (
@@ -128,8 +128,6 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
     else:
         for topic in planned.topics:
             yield from _unknown("topic", topic, topics)
-    if planned.client:
-        yield from _raised_by(planned.client, release_named, planned.client)
     for fault in planned.faults:
         yield from _raised_by(fault, parse_fault, fault)
     for assignor in planned.assignors:
@@ -140,6 +138,7 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield PlanProblem("protocol", f"unknown protocol: {planned.protocol!r}; write {' or '.join(PROTOCOLS)}")
     else:
         yield from _fault_problems(name, planned)
+        yield from _client_problems(name, planned)
     if planned.isolation_level not in ISOLATION_LEVELS:
         yield PlanProblem(
             "isolation level",
@@ -151,6 +150,16 @@ def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> I
         yield from _transform_problems(name, planned, topics)
     for problem in _raised_by(name, consumer_settings, name, planned):
         yield problem._replace(text=_FIELD_IN_MS.sub(_as_option, problem.text))
+
+
+def _client_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:
+    if not planned.client:
+        return
+    yield from _raised_by(planned.client, release_named, planned.client)
+    with suppress(InvalidSetting):
+        if planned.protocol == CONSUMER and not release_named(planned.client).group_version:
+            text = f"{name} has protocol: {CONSUMER}, which needs a client from 4.0 on (KIP-848): {planned.client}"
+            yield PlanProblem("client", text)
 
 
 def _pattern_problems(name: str, planned: MemberPlan) -> Iterator[PlanProblem]:

@@ -1,6 +1,6 @@
 """Detection of planted bugs: after how many seeds the lab finds one, and how small a plan shows it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.lab.plan.plan import NO_WORKLOAD, NetworkPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import (
     BecomesZombie,
     GroupIsDescribed,
@@ -96,11 +96,14 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     if seed % 10 == 8:
         members = {name: replace(each, instance_id=None) for name, each in members.items()}
         workload, settings = _LIGHT_WORKLOAD, settings | _SHORT_RETENTION
-    steps = [*plan.steps, *_steps_of_leaders(seed, next(iter(members))), *_sequences(seed, list(members), plan.brokers)]
+    steps = [*plan.steps, *_steps_of_leaders(seed, members), *_sequences(seed, list(members), plan.brokers)]
     if seed % 9 == 6:
         members = {name: replace(each, max_poll_interval_ms=600_000) for name, each in members.items()}
     if seed % 9 == 4:
-        members = {name: replace(each, instance_id=f"{name}-1", client=_client(seed)) for name, each in members.items()}
+        members = {
+            name: replace(each, instance_id=f"{name}-1", client=_client(seed) if each.protocol == CLASSIC else "")
+            for name, each in members.items()
+        }
     plan = replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
     return _with_slow_leader(plan) if seed % 75 == 72 else plan
 
@@ -120,15 +123,16 @@ def _client(seed: int) -> str:
     return "2.8" if seed % 2 else ""
 
 
-def _steps_of_leaders(seed: int, first: str) -> list[PlannedStep]:
-    """Draw further steps for some plans of small classic groups; `first` is the name of the first member.
+def _steps_of_leaders(seed: int, members: Mapping[str, MemberPlan]) -> list[PlannedStep]:
+    """Draw further steps of the first member for some plans of small classic groups.
 
     In every ninth plan a leader restarts in Stable; in another ninth a new member waits for longer than five minutes.
     """
+    first = next(iter(members))
     if seed % 9 == 4:
         return [_after(f"{first} is elected leader", 20_000, Restarts(first, 500))]
     if seed % 9 == 6:
-        silent = NewMemberFallsSilent("lab")
+        silent = NewMemberFallsSilent(members[first].group)
         return [
             _after(f"{first} is assigned partitions", 5_000, StaysOutsidePoll(first, 500_000)),
             _after("", 60_000, silent),
@@ -172,7 +176,7 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     first = next(iter(members))
     if seed % 3 == 0:
         members = {name: replace(each, instance_id=f"{name}-1") for name, each in members.items()}
-        members[first] = replace(members[first], protocol=CONSUMER, faults=("slow-revoke:20s",))
+        members[first] = replace(members[first], protocol=CONSUMER, client="", faults=("slow-revoke:20s",))
         steps += [_after(f"{first} has joined", 30_000, Joins(each)) for each in members if each != first]
         steps += [
             _after(f"{first} has joined", 40_000, Leaves(first)),
@@ -185,12 +189,13 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     if seed % 4 == 2:
         last = next(reversed(members))
         members = {name: replace(each, protocol=CLASSIC, faults=()) for name, each in members.items()}
-        members[last] = replace(members[last], protocol=CONSUMER)
+        members[last] = replace(members[last], protocol=CONSUMER, client="")
         steps = [each for each in steps if each.step != Joins(last)]
         steps += [_after("", 25_000, Joins(last)), _after("", 70_000, Leaves(last))]
     if seed % 8 == 7:
         members = {
-            name: replace(each, pattern="orders.*", protocol=CONSUMER, faults=()) for name, each in members.items()
+            name: replace(each, pattern="orders.*", protocol=CONSUMER, client="", faults=())
+            for name, each in members.items()
         }
         steps.append(_after("", 30_000, TopicIsCreated("orders-2", 2)))
     if seed % 6 == 5:

@@ -89,6 +89,7 @@ def refusal(right: str, wrong: str) -> str:
         ),
         ("ben joins", "ben jons", "line 10", "unknown step: 'ben jons'; for example 'anna joins'"),
         ("slow-join:5s", "slow-jon:5s", "line 8", "use one of: crash, pause"),
+        ("[slow-join:5s]", "[slow-join:5s], client: '2.3', protocol: consumer", "line 8", "a client from 4.0 on"),
         ("delay.ms", "delay", "line 3", "did you mean group.initial.rebalance.delay.ms?"),
         ("delay.ms: 0", "delay.ms: soon", "line 3", "whole number"),
         ("{orders: 4}", "{orders: four}", "line 2", "names with whole numbers"),
