@@ -21,7 +21,7 @@ from regroup.lab.simulation.timeline import Timeline
 
 MAX_CALLBACKS: Final = 1_000_000
 """The bound on the work of one run of `regroup chaos`, in callbacks of its event loop: some ten times what long drawn
-runs need, and about a minute."""
+runs need, and one to five minutes of processor time."""
 
 
 @dataclass(frozen=True, slots=True)
