@@ -133,7 +133,7 @@ def normalised(content: str, *, as_shape: bool) -> list[str]:
     content = re.sub(r"\bin \d+\.\d+ s\b", "in N s", content)
     lines = [" ".join(line.split()) for line in content.splitlines() if line.strip()]
     # How often a long job reports its progress depends on how busy the machine is.
-    lines = [line for line in lines if not re.fullmatch(r"[a-z ]+: [\d,]+ of [\d,]+", line)]
+    lines = [line for line in lines if not re.fullmatch(r"[a-z ]+: [\d,]+ of [\d,]+|folding: [\d,]+", line)]
     if not as_shape:
         return lines
     # Whether a member learns of a rebalance by its Heartbeat or by its SyncGroup depends on that too.
