@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.steps import NewMemberFallsSilent
+from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_format import read_plan, write_plan
 from regroup.lab.planted_bugs.registry import BUGS
 from regroup.lab.search.bug_detection import (
@@ -58,6 +60,17 @@ def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str)
     assert detection.plan is not None
     print(f"{bug}: found after {detection.seeds} seeds; {plan_size(detection.plan)} in {detection.runs} runs")
     assert shows_bug(bug, detection.finding.sentence)(read_plan(write_plan(detection.plan)))
+
+
+@pytest.mark.parametrize("draw", [draw_small_plan, draw_small_consumer_plan, draw_small_transform_plan])
+def test_small_plans_can_be_played(draw: Callable[[int], SimulationPlan]) -> None:
+    for seed in (*range(1, 100), 717, 747):  # the group of 717 is `audit`, the first member of 747 is no classic one
+        plan = draw(seed)
+        groups = {each.group for each in plan.members.values()}
+        assert list(plan_problems(plan)) == [], seed
+        assert all(each.step.group in groups for each in plan.steps if isinstance(each.step, NewMemberFallsSilent)), (
+            seed
+        )
 
 
 @pytest.mark.slow
