@@ -1,4 +1,4 @@
-"""The folder that the pipeline writes: its format version, its lock, and files that are written atomically.
+"""The folder that the pipeline writes: its format version, its locks, and files that are written atomically.
 
 DIR/format                          version of everything below: FORMAT_VERSION
 DIR/bronze, snapshots, ingested     events of stores (pipeline/bronze/ingest.py)
@@ -6,6 +6,7 @@ DIR/exchanges                       recorded exchanges of stores (pipeline/bronz
 DIR/events, runs, campaign.json     events and results of a campaign (pipeline/campaign/runner.py)
 DIR/tables/version-000001           one version of the tables of either (pipeline/gold/build.py)
 DIR/tables/current.json             the name of the current version (pipeline/gold/versions.py)
+DIR/writer.lock, tables.lock        locked by who writes events, and by who writes or removes tables
 DIR/report, report.html             the report of the tables (pipeline/report/page.py)
 """
 
@@ -147,6 +148,24 @@ def exclusive_writer(folder: LocationLike, *kinds: str) -> Iterator[None]:
         for kind in kinds:
             for unfinished in (place.path / kind).rglob(".*.parquet.*"):
                 unfinished.unlink(missing_ok=True)
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def exclusive_tables_writer(folder: LocationLike) -> Iterator[None]:
+    """Lock the tables of an existing folder against other builds and removals within the `with` block.
+
+    Readers need no lock, and events can be written meanwhile. The lock ends with the process that has it. In an object
+    store and in HDFS nothing is locked. Raises StoreLocked, StoreFailed, StoreReadOnly.
+    """
+    place = location_of(folder)
+    if not place.is_local:
+        yield
+        return
+    lock = LockFile(place.path / "tables", "Wait until it has ended, or stop it.")
+    try:
         yield
     finally:
         lock.release()

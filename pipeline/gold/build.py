@@ -12,8 +12,8 @@ from regroup.pipeline.gold.recorded.recorded_tables import write_recorded_tables
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, write_empty_table
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.gold.versions import TablesVersion, files_of_version, make_current, new_version
-from regroup.pipeline.locations.location import LocationLike, location_of
-from regroup.pipeline.output_folder import events_fingerprint, prepare_folder
+from regroup.pipeline.locations.location import Location, LocationLike, location_of
+from regroup.pipeline.output_folder import events_fingerprint, exclusive_tables_writer, prepare_folder
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
 from regroup.storage.errors import StoreFailed
 
@@ -31,13 +31,22 @@ def build_tables(
     """Build every table from all events that were ingested or simulated, or from the given `events`.
 
     Events that the present version was built from are not folded again, unless `is_full`. Readers take the new version
-    once it is complete; an older one stays until it is removed. Raises a StoreError.
+    once it is complete; an older one stays until it is removed. Raises a StoreError: StoreLocked if another build or a
+    removal of old versions runs in a folder on a disk, NewerVersionIsCurrent if another build ended first elsewhere.
 
     Returns the stores whose last ingest is not complete, since it was interrupted, or still runs: the tables have only
     the events of the ingests before.
     """
     place = location_of(folder, spark)
     prepare_folder(place)
+    with exclusive_tables_writer(place):
+        return write_version(spark, place, events, is_full, progress)
+
+
+def write_version(
+    spark: SparkSession, place: Location, events: DataFrame | None, is_full: bool, progress: JobProgress | None
+) -> tuple[str, ...]:
+    """Write the next version and make it current, as `build_tables` says. After an error nothing of it is left."""
     fingerprint, version = events_fingerprint(place), new_version(place)
     try:
         if events is None:

@@ -9,7 +9,7 @@ folded as a whole and get no new events, so they need no states.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -24,7 +24,15 @@ from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.fold_state import STATE_FOLDER, STATES_DDL, state_format
 from regroup.pipeline.gold.folding import FoldTarget, topic_events
 from regroup.pipeline.gold.table_files import EMPTY_FILE, TABLE_SCHEMAS
-from regroup.pipeline.gold.versions import TablesMissing, check_version, current_version, tables_folder, version_number
+from regroup.pipeline.gold.versions import (
+    TablesDamaged,
+    TablesMissing,
+    TablesVersion,
+    check_version,
+    current_version,
+    tables_folder,
+    version_number,
+)
 from regroup.pipeline.locations.location import Location
 from regroup.pipeline.output_folder import parquet_writer
 from regroup.pipeline.source.columns import STORE_EVENT_SCHEMA
@@ -58,6 +66,8 @@ class FoldPlan:
     """What will have been folded; None if events were given that are not those of the folder."""
     earlier: Location | None = None
     """The version that is continued; None if all events are folded."""
+    earlier_files: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The files of that version, as it has noted them."""
     states: DataFrame | None = None
     incomplete: tuple[str, ...] = ()
     """The stores whose last ingest is not complete: it was interrupted, or still runs. What it has written is not
@@ -72,13 +82,22 @@ class FoldPlan:
         return None if self.sources is None else self.sources.through
 
     def link_complete_rows(self) -> frozenset[str]:
-        """Link the earlier version's complete rows into the new one, and return the names of these tables."""
+        """Link the earlier version's complete rows into the new one, and return the names of these tables.
+
+        Every file that the earlier version has noted is linked. Raises TablesDamaged if one of them is gone.
+        """
+        if self.earlier is None:
+            return frozenset()
         linked = set()
-        for name in TABLE_SCHEMAS if self.earlier else ():
-            for file in (self.earlier / name).files("part-*.parquet") if self.earlier else ():
-                if file.name != EMPTY_FILE:
-                    file.link_to(self.target.folder / name / file.name)
-                    linked.add(name)
+        for name in TABLE_SCHEMAS:
+            noted = self.earlier_files.get(name, {})
+            for file in (each for each in noted if each.startswith("part-") and each != EMPTY_FILE):
+                source = self.earlier / name / file
+                try:
+                    source.link_to(self.target.folder / name / file)
+                except FileNotFoundError as error:
+                    raise TablesDamaged(f"{source} was removed during the build: build the tables again.") from error
+                linked.add(name)
         return frozenset(linked)
 
     def keep_state(self) -> None:
@@ -102,22 +121,24 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     from are no longer there.
     """
     sources, blocks, incomplete = sources_of(folder)
-    earlier, folded = (None, None) if is_full else continuable(folder, sources)
+    current, folded = (None, None) if is_full else continuable(folder, sources)
     prefix = "part" if folded is None else f"part-{version_number(version.name):06}"
     target = FoldTarget(version, prefix, keeps_state=bool(blocks))
-    if folded is None or earlier is None:
+    if folded is None or current is None:
         events = read_bronze(spark, folder, blocks, sources.through) if blocks else read_events(spark, folder)
         return FoldPlan(events, topic_events(events), target, sources, incomplete=incomplete, blocks=blocks or None)
+    earlier = tables_folder(folder) / current.name
     sources = msgspec.structs.replace(sources, continued=folded.continued + 1)
     with (earlier / STATE_FOLDER / "topics.parquet").opened() as file:
         topics = pq.read_table(file)
     if not blocks:
         events = read_events(spark, folder, sorted(sources.chunks.keys() - folded.chunks.keys()))
-        return FoldPlan(events, pa.concat_tables([topics, topic_events(events)]), target, sources, earlier)
+        topics = pa.concat_tables([topics, topic_events(events)])
+        return FoldPlan(events, topics, target, sources, earlier, current.files)
     events = read_bronze(spark, folder, blocks, sources.through, folded.through)
     states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
     topics = pa.concat_tables([topics, topic_events(events)])
-    return FoldPlan(events, topics, target, sources, earlier, states, incomplete, blocks)
+    return FoldPlan(events, topics, target, sources, earlier, current.files, states, incomplete, blocks)
 
 
 def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]], tuple[str, ...]]:
@@ -148,14 +169,14 @@ def store_folders(folder: Location) -> dict[str, Location]:
     return {each.name.removeprefix("store="): each for each in found}
 
 
-def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | None, FoldedSources | None]:
+def continuable(folder: Location, sources: FoldedSources) -> tuple[TablesVersion | None, FoldedSources | None]:
     """The present version and what it was built from, if new events can be folded from its states; else None.
 
-    A version with files that are damaged or missing is not continued.
+    A version with files that are damaged or missing is not continued, nor one that has not noted its files.
     """
     try:
         current = current_version(folder)
-        if current is None:
+        if current is None or not current.files:
             return None, None
         check_version(folder, current)
         version = tables_folder(folder) / current.name
@@ -165,5 +186,5 @@ def continuable(folder: Location, sources: FoldedSources) -> tuple[Location | No
     is_same = folded.format == sources.format and bool(folded.through) == bool(sources.through)
     has_all = all(sources.through.get(name, -1) >= through for name, through in folded.through.items())
     if is_same and has_all and folded.chunks.items() <= sources.chunks.items() and folded.continued < MAX_CONTINUED:
-        return version, folded
+        return current, folded
     return None, None

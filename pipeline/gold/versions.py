@@ -5,9 +5,13 @@
 
 The file is replaced last, in one step, so a reader has all tables of one build, and a build that was killed changes
 nothing. A query that reads an older version goes on, since versions are removed by `remove_old_versions` only.
+
+Builds and removals exclude each other where files can be locked. Elsewhere two builds can run at once: then the one
+that ends second becomes current only if its number is the higher one.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 
@@ -17,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from regroup.pipeline.gold.table_files import TABLE_SCHEMAS
 from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
-from regroup.pipeline.output_folder import check_format, events_fingerprint
+from regroup.pipeline.output_folder import check_format, events_fingerprint, exclusive_tables_writer
 from regroup.storage.errors import StoreError, StoreFailed
 
 __all__ = ["TablesDamaged", "TablesMissing", "TablesVersion", "current_version", "read_table"]
@@ -31,6 +35,10 @@ class TablesMissing(StoreError):
 
 class TablesDamaged(TablesMissing):
     """Raised if files of the tables are missing, or are not those that the build has written."""
+
+
+class NewerVersionIsCurrent(StoreError):
+    """Raised if a version would become current although another build, which began no earlier, has ended before."""
 
 
 class TablesVersion(msgspec.Struct, frozen=True):
@@ -128,13 +136,34 @@ def current_version(folder: LocationLike) -> TablesVersion | None:
 
 
 def new_version(folder: LocationLike) -> Location:
-    """A folder for the next version. Its name has a random part, so that no other build takes the same."""
+    """A folder for the next version. Its name has a random part, so that no other build takes the same.
+
+    The number is higher than that of the current version too, even if somebody has removed that one's folder.
+    """
     numbers = [version_number(each.name) for each in tables_folder(folder).folders()]
+    with suppress(TablesMissing):  # a damaged current.json is written again
+        current = current_version(folder)
+        numbers += [current.number] if current else []
     return tables_folder(folder) / f"{VERSION_PREFIX}{max(numbers, default=0) + 1:06}-{uuid4().hex[:4]}"
 
 
 def make_current(folder: LocationLike, version: TablesVersion) -> None:
-    """Write this version to `current.json`, so that readers use it from now on."""
+    """Write this version to `current.json`, so that readers use it from now on.
+
+    Raises NewerVersionIsCurrent if the current version has a higher number, or the same one and another name, and
+    TablesDamaged if files of this version are gone, or a table of it has none.
+    """
+    current = None
+    with suppress(TablesMissing):  # a damaged current.json is written again
+        current = current_version(folder)
+    if current is not None and current.number >= version.number and current.name != version.name:
+        raise NewerVersionIsCurrent(
+            f"the tables in {folder} are those of another build now ({current.name}), which ended before this one "
+            f"({version.name}): they stay as they are. Let one build at a time write to a folder."
+        )
+    check_version(folder, version)
+    for name in version.tables:
+        check_table(folder, version, name)
     (tables_folder(folder) / "current.json").replace(msgspec.json.encode(version))
 
 
@@ -143,21 +172,23 @@ def remove_old_versions(folder: LocationLike) -> Iterator[str]:
 
     A newer version is kept, since a build may still be writing it. Tables of releases that had no versions are removed,
     too. Raises TablesDamaged, and removes nothing, if the current version is not whole: an older one may be the last
-    that can be read. Raises StoreFailed at the end if some of them could not be removed.
+    that can be read. Raises StoreLocked if a build runs, and StoreFailed at the end if some versions could not be
+    removed.
     """
-    current = current_version(folder)
-    if current is None:
-        return
-    check_version(folder, current)
-    old = [each for each in tables_folder(folder).folders() if version_number(each.name) < current.number]
-    failures = []
-    for each in old:
-        try:
-            each.remove_folder()
-        except StoreFailed as error:
-            failures.append(str(error))
-        else:
-            yield each.name
+    with exclusive_tables_writer(folder):
+        current = current_version(folder)
+        if current is None:
+            return
+        check_version(folder, current)
+        old = [each for each in tables_folder(folder).folders() if version_number(each.name) < current.number]
+        failures = []
+        for each in old:
+            try:
+                each.remove_folder()
+            except StoreFailed as error:
+                failures.append(str(error))
+            else:
+                yield each.name
     if failures:
         raise StoreFailed("; ".join(failures))
 

@@ -16,10 +16,10 @@ class LockFile:
     """A lock on the file `.lock` beside a file or folder; it holds the number of the process that has the lock.
 
     The file stays: if it were removed, two processes could lock two files of the same name.
-    Raises StoreFailed, StoreReadOnly, StoreLocked.
+    Raises StoreFailed, StoreReadOnly, and StoreLocked, whose message ends with `advice`.
     """
 
-    def __init__(self, locked: Path) -> None:
+    def __init__(self, locked: Path, advice: str = "Stop that process first, or name another store.") -> None:
         path = sibling_file(locked, ".lock")
         self._file = _open(path, locked.parent)
         if not _lock(self._file):
@@ -27,7 +27,7 @@ class LockFile:
             self.release()
             raise StoreLocked(
                 f"{locked} is being written by another process (number {holder}), which holds the lock on {path}. "
-                "Stop that process first, or name another store."
+                f"{advice}"
             )
         with suppress(OSError):  # on a full disk: the process number only serves the message above
             os.ftruncate(self._file, 0)

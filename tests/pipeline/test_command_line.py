@@ -162,7 +162,8 @@ def test_clean_removes_older_versions_without_spark(tmp_path: Path, capsys: Prin
     assert f"no tables in {tmp_path}: regroup pipeline tables {tmp_path}" in capsys.readouterr().err
     prepare_folder(tmp_path)
     for name in ("version-000001-a", "version-000002-b"):
-        (tmp_path / "tables" / name).mkdir(parents=True)
+        (tmp_path / "tables" / name / "gaps").mkdir(parents=True)
+        (tmp_path / "tables" / name / "gaps" / "part-00000.parquet").touch()
     make_current(tmp_path, TablesVersion("version-000002-b", "", ("gaps",)))
     assert regroup("pipeline", "clean", tmp_path, "--master", "no such master") == 0
     assert capsys.readouterr().out == "removed version-000001-a\n1 older version removed\n"
@@ -172,7 +173,10 @@ def test_clean_removes_nothing_if_the_current_version_is_gone(tmp_path: Path, ca
     prepare_folder(tmp_path)
     old, current = (tmp_path / "tables" / name for name in ("version-000001-a", "version-000002-b"))
     old.mkdir(parents=True)
+    (current / "gaps").mkdir(parents=True)
+    (current / "gaps" / "part-00000.parquet").touch()
     make_current(tmp_path, TablesVersion(current.name, "", ("gaps",)))
+    shutil.rmtree(current)
     assert regroup("pipeline", "clean", tmp_path) == 2
     assert capsys.readouterr().err == f"regroup pipeline: {current} is missing: regroup pipeline tables {tmp_path}\n"
     assert old.is_dir()

@@ -1,6 +1,6 @@
 """The format of a folder, and whether its tables are current."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import cast
 
@@ -38,8 +38,11 @@ def add_events(folder: Path, name: str, size: int = 4) -> None:
     (folder / "events" / name).write_bytes(b"x" * size)
 
 
-def build(folder: Path, tables: Iterable[str] = TABLES) -> None:
+def build(folder: Path, tables: Collection[str] = tuple(TABLES)) -> None:
     """Note tables that were built from the present events."""
+    for name in tables:
+        (folder / "tables" / "version-000001-0000" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "tables" / "version-000001-0000" / name / "part-00000.parquet").touch()
     make_current(folder, TablesVersion("version-000001-0000", events_fingerprint(folder), tuple(tables)))
 
 

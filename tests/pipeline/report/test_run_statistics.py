@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.gold.tables import TABLES
@@ -24,6 +25,12 @@ def write_rows(folder: Path, name: str, rows: Sequence[Values]) -> None:
     target.mkdir(parents=True)
     schema = pa.schema([("store", pa.string()), ("group", pa.string()), *TABLES[name].struct])
     pq.write_table(pa.Table.from_pylist([{"group": "lab", **row} for row in rows], schema), target / "rows.parquet")
+
+
+def make_written_current(folder: Path) -> None:
+    """Make a version current that has the tables with a folder."""
+    written = sorted(each.name for each in (folder / "tables" / VERSION.name).iterdir())
+    make_current(folder, replace(VERSION, tables=tuple(written)))
 
 
 def gap(
@@ -46,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
     never_owned = gap("long", 1, 5_000, 8_000, "unassigned", was_owned=False)
     gaps = [gap("long", 0, 15_000, 20_000), never_owned, gap("short", 0, 0, 1_000, was_owned=False)]
     write_rows(tmp_path, "gaps", gaps)
-    make_current(tmp_path, VERSION)
+    make_written_current(tmp_path)
     return tmp_path
 
 
@@ -67,7 +74,7 @@ def test_a_group_of_the_consumer_protocol_has_its_gaps_its_movements_and_its_dur
         "gaps",
         [gap("new", 0, 5_000, 8_000, "reconciling"), gap("new", 0, 0, 1_000, "assigning", was_owned=False)],
     )
-    make_current(tmp_path, VERSION)
+    make_written_current(tmp_path)
     statistics = RunStatistics(spark, tmp_path)
     assert [row.p50 for row in statistics.time_without_owner().collect()] == [3.0]
     assert [(row.reason, row.mean_s) for row in statistics.gap_reasons().collect()] == [("reconciling", 3.0)]
