@@ -327,7 +327,8 @@ TABLES: Final[dict[str, GoldTable]] = {
             error               text  Kafka's name of the error code, NONE without an error; null without a response
             requests            long  how many heartbeats the row stands for
             fault               text  what a fault rule did to it; else null
-            session_timeout_ms  long  ms, the session timeout that ran for the member; null if it was refused
+            session_timeout_ms  long  ms, the session timeout that ran for the member; null if it was refused at
+                                       once
             since_last_seen_ms  long  ms since that timeout had started; null if that is not known, or it did not run
             ended_by            text  left, removed or replaced, if the member had ended before; else null
             after_end_ms        long  ms since then: how much too late it came

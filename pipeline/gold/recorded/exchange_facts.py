@@ -153,7 +153,8 @@ def facts_of(row: ExchangeRow, known: Sequence[tuple[int, int]]) -> Iterator[Fac
         yield from heartbeats_of(recorded, known)
     elif api_key in _SEEN:
         error = recorded.answer if row.response else None
-        yield {"kind": "seen", "api": recorded.api, "at_ms": row.at_ms, "error": error, **sender_of(recorded)}
+        times = {"at_ms": row.at_ms, "answered_ms": recorded.answered_at_ms}
+        yield {"kind": "seen", "api": recorded.api, "error": error, **times, **sender_of(recorded)}
     yield from refusals_of(recorded)
 
 
@@ -205,8 +206,15 @@ def heartbeats_of(exchange: RecordedExchange, known: Iterable[tuple[int, int]]) 
     if getattr(exchange.request, "member_epoch", 0) < 0 or sender["group"] is None:
         return
     error = exchange.answer if exchange.row.response else None
+    common = {
+        "kind": "heartbeat",
+        "api": exchange.api,
+        "error": error,
+        "answered_ms": exchange.answered_at_ms,
+        **sender,
+    }
     for at_ms, requests in known:
-        yield {"kind": "heartbeat", "api": exchange.api, "at_ms": at_ms, "requests": requests, "error": error, **sender}
+        yield {**common, "at_ms": at_ms, "requests": requests}
 
 
 def sender_of(exchange: RecordedExchange) -> Fact:

@@ -14,16 +14,23 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from regroup.coordinator.classic.log_appends import CLIENT_ERRORS
 from regroup.coordinator.serialization import UNREADABLE_ERRORS
 from regroup.pipeline.gold.recorded.member_sessions import EVENT_TYPES, MemberSessions
+from regroup.protocol.errors import ErrorCode
 
 SEEN_WITH: Final = {
     "Heartbeat": frozenset({"NONE", "REBALANCE_IN_PROGRESS"}),
     "ConsumerGroupHeartbeat": frozenset({"NONE"}),
-    "OffsetCommit": frozenset({"NONE", "OFFSET_METADATA_TOO_LARGE"}),
+    "OffsetCommit": frozenset({"NONE", "OFFSET_METADATA_TOO_LARGE", "UNKNOWN_SERVER_ERROR"}),
     "SyncGroup": frozenset({"NONE"}),
 }
 """The requests that may start a session timeout again without an event, each with the answers to those that did."""
+UNCERTAIN: Final = ("OffsetCommit", "UNKNOWN_SERVER_ERROR")
+"""A request and its answer that do not say whether the coordinator got it: a commit that is too large for a batch of
+the log has started the session timeout again, and one of too many partitions was refused before."""
+LOST_APPENDS: Final = ("append-failed", "append-timed-out")
+"""Events with which requests are refused that the coordinator had accepted, and whose responses waited for the log."""
 PROTOCOLS: Final = {"Heartbeat": "classic", "ConsumerGroupHeartbeat": "consumer"}
 OFFSET_EVENTS: Final = ("offsets-committed", "offsets-written")
 """Events of which only the member matters here: most of all events, and the longest."""
@@ -45,11 +52,17 @@ def heartbeats(events: DataFrame, facts: DataFrame, schema: pa.Schema, ddl: str)
 
     `facts` are those of recorded exchanges, `events` those of their stores.
     """
-    requests = facts.where("kind IN ('heartbeat', 'seen') AND `group` IS NOT NULL").selectExpr(
-        *("store", "`group`", "at_ms"),
-        f"CASE WHEN {accepted_sql()} THEN {BEFORE_EVENTS} ELSE {AFTER_EVENTS} END AS turn",
-        *("0L AS position", "kind", "NULL AS payload", "member_id", "instance_id", "client_id", "generation_id"),
-        *("api", "error", "fault", "requests"),
+    # A broadcast, since a join that distributes both sides by group would let Spark 4.3 leave out the repartition
+    # below: it takes the union for distributed by group, and then puts the two parts of a group into different tasks.
+    requests = (
+        facts.where("kind IN ('heartbeat', 'seen') AND `group` IS NOT NULL")
+        .join(F.broadcast(lost_appends(events)), ["store", "group"], "left")
+        .selectExpr(
+            *("store", "`group`", "at_ms"),
+            f"CASE WHEN {accepted_sql()} THEN {BEFORE_EVENTS} ELSE {AFTER_EVENTS} END AS turn",
+            *("0L AS position", "kind", "NULL AS payload", "member_id", "instance_id", "client_id", "generation_id"),
+            *("api", "error", "fault", "requests"),
+        )
     )
     groups = facts.where("kind = 'heartbeat'").select("store", "group").distinct()
     nothing = "instance_id", "client_id", "api", "error", "fault"
@@ -74,11 +87,30 @@ def heartbeats(events: DataFrame, facts: DataFrame, schema: pa.Schema, ddl: str)
     return in_order.mapInArrow(partial(heartbeats_of_batches, schema=schema), ddl)
 
 
+def lost_appends(events: DataFrame) -> DataFrame:
+    """The column `lost_appends` for each group whose records the emulated Kafka log lost or did not commit in time:
+    when each was lost, and the error with which the requests that waited for it were refused."""
+    errors = {code: CLIENT_ERRORS.get(code, code).name for code in ErrorCode}
+    by_code = ", ".join(f"{code.value}, '{name}'" for code, name in errors.items())
+    failed = f"element_at(map({by_code}), CAST(get_json_object(payload, '$.error_code') AS INT))"
+    timed_out = ErrorCode.COORDINATOR_NOT_AVAILABLE.name
+    error = f"CASE type WHEN 'append-timed-out' THEN '{timed_out}' ELSE {failed} END"
+    lost = events.where(F.col("type").isin(*LOST_APPENDS)).selectExpr(
+        "store", "`group`", f"struct(at_ms, {error} AS error) AS lost"
+    )
+    return lost.groupBy("store", "group").agg(F.collect_list("lost").alias("lost_appends"))
+
+
 def accepted_sql() -> str:
-    """Whether a request started the session timeout again, or may have, as a condition in SQL."""
+    """Whether a request started the session timeout again, or may have, as a condition in SQL.
+
+    The answer says so, or the request waited for a record of the log: that was lost in the meantime, with this error.
+    A request that is refused at once has the same error, and no such event between it and its response.
+    """
     answers = {api: ", ".join(f"'{each}'" for each in sorted(errors)) for api, errors in SEEN_WITH.items()}
     accepted = " OR ".join(f"api = '{api}' AND error IN ({errors})" for api, errors in answers.items())
-    return f"(error IS NULL OR {accepted})"
+    has_waited = "exists(lost_appends, lost -> lost.error = error AND lost.at_ms BETWEEN at_ms AND answered_ms)"
+    return f"(error IS NULL OR {accepted} OR coalesce({has_waited}, false))"
 
 
 def heartbeats_of_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -114,8 +146,8 @@ def heartbeats_of_group(rows: Iterable[Row]) -> Iterator[Row]:
             yield heartbeat_row(row, sessions)
         if row["turn"] == BEFORE_EVENTS:
             # An answer of a fault rule does not say what the coordinator did.
-            is_certain = row["error"] is not None and not row["fault"]
-            sessions.on_request(row["at_ms"], row["member_id"] or "", row["api"], is_certain=is_certain)
+            is_uncertain = row["error"] is None or row["fault"] or (row["api"], row["error"]) == UNCERTAIN
+            sessions.on_request(row["at_ms"], row["member_id"] or "", row["api"], is_certain=not is_uncertain)
 
 
 def follow(row: Row, sessions: MemberSessions) -> bool:

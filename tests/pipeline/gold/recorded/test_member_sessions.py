@@ -78,6 +78,11 @@ def test_what_a_fault_rule_answered_may_not_have_reached_the_coordinator() -> No
     assert since(heartbeat(7_000, fault="answer NONE"), heartbeat(9_000)) == [3_000, None]
 
 
+def test_a_commit_that_was_too_large_may_not_have_reached_the_coordinator() -> None:
+    commit = heartbeat(7_000, "UNKNOWN_SERVER_ERROR", kind="seen", api="OffsetCommit")
+    assert since(commit, heartbeat(8_000), heartbeat(9_000)) == [None, 1_000]
+
+
 def test_of_several_heartbeats_in_one_row_the_single_times_are_not_known() -> None:
     assert since(heartbeat(7_000, requests=3), heartbeat(8_000)) == [None, 1_000]
 
