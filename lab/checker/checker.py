@@ -8,7 +8,7 @@ checker.members.on_change("anna", change, at_ms)
 verdict = checker.finish(records)
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from regroup.lab.checker.metrics import RunCounter
 from regroup.lab.checker.observed_coordinator import ObservedCoordinator
 from regroup.lab.checker.offsets import offset_invariants
 from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL
+from regroup.lab.checker.offsets.fenced_producers import FencedProducers
 from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT, LateRecords
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
 from regroup.lab.checker.open_requests import OpenRequests
@@ -41,6 +42,7 @@ from regroup.lab.checker.store import store_invariants
 from regroup.lab.checker.store.comparison import GroupComparison
 from regroup.lab.checker.verdict import RunVerdict
 from regroup.lab.checker.violations import ViolationLog
+from regroup.protocol.message import Message
 from regroup.server.cluster.events import ClusterEvent, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
@@ -49,15 +51,22 @@ from regroup.storage.records import NewRecord, Record
 class Checker:
     """Checks the coordinators and members of one run. It changes nothing of what it observes.
 
-    `now_ms` gives the milliseconds since the run began, by a clock that never jumps.
+    `now_ms` gives the milliseconds since the run began, by a clock that never jumps. `offered` has the first and last
+    version of each API that brokers of an older release offer, by API key.
     """
 
-    def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        settings: CoordinatorSettings,
+        now_ms: Callable[[], int],
+        offered: Mapping[int, tuple[int, int]] | None = None,
+    ) -> None:
         self.state = CheckerState(settings, now_ms)
         self._violations = ViolationLog(self.state)
         self.outputs = OutputLedger()
         self.members = ObservedMembers(self.state, self.outputs, self._violations)
         self.transactions = TransactionLedger()
+        self._fenced_producers = FencedProducers(offered)
         self._prepared = PreparedTransactions()
         self._late_records = LateRecords()
         self._now_ms = now_ms
@@ -208,6 +217,16 @@ class Checker:
             lambda exchange: exchange.cause is not None and exchange.cause.connection == connection,
         )
 
+    # Producers with a transactional id
+
+    def on_producer_request(self, message: Message) -> None:
+        """Note a request that a client of such a producer sends."""
+        self._fenced_producers.on_request(message)
+
+    def on_producer_response(self, message: Message, response: Any) -> None:
+        """Check the response to such a request; None if it got none."""
+        self._violations.report_all(self._fenced_producers.on_response(message, response))
+
     # The store
 
     def on_stored(self, records: Sequence[NewRecord], last_position: int) -> None:
@@ -283,7 +302,6 @@ class Checker:
             self._groups.compare_consumer_fold(group_id)
         if records is not None:
             self._groups.compare_full_replay(records)
-        self._violations.report_all(self.transactions.violations)
         self._violations.report_all(self.transactions.still_open(shadow.groups))
         self._violations.report_all(self._prepared.unfinished(self._now_ms()))
         skipped = self.members.check_records_at_end()

@@ -38,6 +38,7 @@ from regroup.lab.checker.members.topic_names import TOPIC_NAME_SENTENCES
 from regroup.lab.checker.members.transactions import TRANSACTION_SENTENCES
 from regroup.lab.checker.offsets import offset_invariants as o
 from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSETS_EXPIRE
+from regroup.lab.checker.offsets.fenced_producers import FENCED_IS_REFUSED
 from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
 from regroup.lab.checker.store import store_invariants as st
@@ -100,7 +101,9 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
         "Coordinators that load": _from_docstrings([*st.LOAD_INVARIANTS, a_coordinator_epoch_begins_with_a_load]),
         "Groups": (*groups, *_unexplained(*CLASSIC_EVENT_SENTENCES)),
         "The store": (*_from_docstrings(folds), *_unexplained(FULL_REPLAY)),
-        "Transactions": _unexplained(*TRANSACTION_SENTENCES, OUTCOME_IS_CARRIED_OUT, *OUTPUT_SENTENCES),
+        "Transactions": _unexplained(
+            *TRANSACTION_SENTENCES, FENCED_IS_REFUSED, OUTCOME_IS_CARRIED_OUT, *OUTPUT_SENTENCES
+        ),
         "Members": _unexplained(*MEMBER_SENTENCES),
     }
 

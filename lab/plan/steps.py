@@ -119,7 +119,8 @@ class AbandonsTransaction(Sentence, frozen=True):
 
 
 class IsFencedInTransaction(Sentence, frozen=True):
-    """The same, and before the producer commits another one with the same transactional id begins and fences it."""
+    """The same, and another producer with the same transactional id begins a transaction before the first one commits,
+    which sends all its requests after that and is refused."""
 
     templates = ("{member} is fenced in a transaction",)
     member: str

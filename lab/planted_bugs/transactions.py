@@ -1,6 +1,8 @@
-"""Bugs of transactions: their outcome after a restart, and what is read and written of the records in them."""
+"""Bugs of transactions: their outcome after a restart, who may change them, and what is read and written of the records
+in them."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -11,7 +13,7 @@ from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bu
 from regroup.members.runtime.fetcher import AbortedProducers
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.record_batch import read_batch_header
-from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
 from regroup.server.cluster.transactions import Transaction, TransactionState
 from regroup.server.log.partition_log import PartitionLog
 from regroup.server.log.producer_state import AbortedSpan, ProducerStates
@@ -53,6 +55,43 @@ def starting_with(change: Callable[[Transaction], Transaction | None]) -> BugCon
             start(transactions)
 
     return patch_attribute(TransactionCoordinator, "start", start_with_changed)
+
+
+# -- epochs of producers
+
+
+@planted_bug
+def any_epoch_adds_to_a_transaction() -> BugContext:
+    """A producer that was fenced adds partitions and groups to the transaction of the newer one."""
+    return with_present_epoch("add_partitions")
+
+
+@planted_bug
+def any_epoch_writes_in_a_transaction() -> BugContext:
+    """A producer that was fenced writes offsets in the transaction of the newer one."""
+    return with_present_epoch("write_checker")
+
+
+@planted_bug
+def any_epoch_ends_a_transaction() -> BugContext:
+    """A producer that was fenced ends the transaction of the newer one."""
+    return with_present_epoch("end_transaction")
+
+
+def with_present_epoch(method: str) -> BugContext:
+    """Make the context of a bug: this method of a transaction coordinator takes any epoch of a producer for its present
+    one."""
+    call = getattr(TransactionCoordinator, method)
+
+    def call_with_present(
+        transactions: TransactionCoordinator, producer: ProducerIdentity, *arguments: Any, **options: Any
+    ) -> Any:
+        found = transactions._find(producer.transactional_id)
+        if found is not None and found.producer_id == producer.producer_id:
+            producer = producer._replace(epoch=found.epoch)
+        return call(transactions, producer, *arguments, **options)
+
+    return patch_attribute(TransactionCoordinator, method, call_with_present)
 
 
 # -- records in transactions

@@ -207,7 +207,7 @@ class SimulatedMembers:
             self._transforms[name] = TransformingProducer(
                 name,
                 planned,
-                self.other_client(name, OLD_VERSIONS),
+                self.transactional_client(name),
                 self._rng,
                 output_partitions=self._plan.topics[planned.transforms_to],
                 generation=lambda: self.by_name[name].consumer.generation,
@@ -327,6 +327,17 @@ class SimulatedMembers:
         transport = TcpTransport(self._brokers.addresses, client_id=host, connect=connect, max_versions=max_versions)
         self._transports.append(transport)
         return LabClient(transport)
+
+    def transactional_client(self, host: str) -> LabClient:
+        """Make the client of a producer with a transactional id on this host. The checker sees what it sends and
+        gets."""
+        client = self.other_client(host, OLD_VERSIONS)
+        if self._checker is not None:
+            checker = self._checker
+            client.transport = ObservedTransport(
+                client.transport, checker.on_producer_request, checker.on_producer_response
+            )
+        return client
 
     def _observed_transport(self, name: str) -> MemberTransport:
         if self._checker is None:

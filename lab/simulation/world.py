@@ -22,6 +22,7 @@ from regroup.members.runtime.notes import MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.apis.transaction_lists import compile_pattern
 from regroup.server.net.connection import Connection
+from regroup.server.releases import release_named
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 
@@ -76,7 +77,8 @@ class World:
         self._observer = observer
         settings = CoordinatorSettings.from_texts({name: str(value) for name, value in plan.settings.items()})
         loop_s = self.loop.time
-        self.checker = Checker(settings, lambda: round(loop_s() * 1000)) if check_invariants else None
+        offered = release_named(plan.release).apis if plan.release else None
+        self.checker = Checker(settings, lambda: round(loop_s() * 1000), offered) if check_invariants else None
         if self.checker:
             self.checker.members.subscriptions.expect_topics(plan.topics)
         open_store = open_store or MemoryStore().open

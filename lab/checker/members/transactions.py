@@ -17,11 +17,8 @@ from regroup.lab.checker.offsets.offset_invariants import changed_offsets
 from regroup.protocol.errors import ErrorCode
 
 ONLY_COMMITTED: Final = "Offsets of a transaction that is aborted, fenced or timed out are never committed."
-FENCED_IS_REFUSED: Final = (
-    "A producer that a newer one with its transactional id has fenced cannot end its transaction."
-)
 COMMIT_TAKES_EFFECT: Final = "A transaction whose commit was acknowledged does not stay open."
-TRANSACTION_SENTENCES: Final = (ONLY_COMMITTED, FENCED_IS_REFUSED, COMMIT_TAKES_EFFECT)
+TRANSACTION_SENTENCES: Final = (ONLY_COMMITTED, COMMIT_TAKES_EFFECT)
 LABEL: Final = "transaction "
 
 
@@ -34,10 +31,9 @@ class TransactionLedger:
     def __init__(self) -> None:
         self._groups: dict[str, str] = {}
         self._asked: set[str] = set()
-        """Those whose producer has asked to commit them, and was not fenced before."""
+        """Those whose producer has asked to commit them."""
         self._committed: set[str] = set()
         """Those whose commit was acknowledged."""
-        self.violations: list[tuple[str, str]] = []
 
     def begin(self, label: str, group_id: str) -> None:
         """Note that a producer begins the transaction `label`, which will have offsets of this group."""
@@ -49,15 +45,9 @@ class TransactionLedger:
 
     def is_answered(self, label: str, code: ErrorCode, *, committed: bool) -> None:
         """Note the error code of the response to EndTxn; `committed` is whether the request was to commit, not to
-        abort.
-
-        A commit that succeeds although the producer was fenced is added to `violations`.
-        """
-        if code is not ErrorCode.NONE or not committed:
-            return
-        if label not in self._asked:
-            self.violations.append((FENCED_IS_REFUSED, f"{label} was fenced, and its commit acknowledged"))
-        self._committed.add(label)
+        abort."""
+        if committed and code is ErrorCode.NONE:
+            self._committed.add(label)
 
     def violations_of(self, before: Group, after: Group) -> Iterator[tuple[str, str]]:
         """Yield each offset that a command has committed, though no producer has asked to commit its transaction.

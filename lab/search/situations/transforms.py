@@ -13,11 +13,9 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import CommitsByInstanceIdAlone, CommitsUnsubscribed, OtherBrokerIsAsked
 from regroup.lab.plan.steps import (
-    AbandonsTransaction,
     AbortsTransaction,
     CommitsInTransaction,
     GroupIsDeleted,
-    IsFencedInTransaction,
     Joins,
     OffsetsAreAltered,
     OffsetsAreDeleted,
@@ -37,11 +35,13 @@ REBALANCE_SHARE: Final = 1 / 2
 OUTPUT_TOPIC: Final = "totals"
 READERS: Final = ("rita", "rolf")
 OTHER_OFFSETS: Final = (
-    *(CommitsInTransaction, AbortsTransaction, AbandonsTransaction, IsFencedInTransaction),
+    *(CommitsInTransaction, AbortsTransaction),
     *(OffsetsAreAltered, OffsetsAreDeleted, GroupIsDeleted, TopicIsCreated, TopicIsDeleted),
     *(CommitsByInstanceIdAlone, CommitsUnsubscribed, OtherBrokerIsAsked),
 )
-"""Steps after which a group has other offsets than those of the transactions with its outputs."""
+"""Steps that are left out, since a group may then have other offsets than those of the transactions with its outputs.
+
+A transaction that is abandoned changes none, nor does one whose producer is fenced, since the newer one aborts here."""
 
 
 def with_transform(rng: Random, plan: SimulationPlan, share: float = TRANSFORM_SHARE) -> SimulationPlan:

@@ -75,13 +75,15 @@ class LabClient:
         other = NodeAddress(others[0].node_id, others[0].host, others[0].port)
         return await self._send(RequestTarget.COORDINATOR, other, message)
 
-    async def request_of_leader(self, partition: TopicPartition, message: Message) -> Any:
+    async def request_of_leader(
+        self, partition: TopicPartition, message: Message, *, attempts: int = MAX_ATTEMPTS
+    ) -> Any:
         """Send a request to the leader of a partition, and try again for a while if it fails or gets an error.
 
         Returns the last response; None if there is none.
         """
         response: Any = None
-        for attempt in range(MAX_ATTEMPTS):
+        for attempt in range(attempts):
             if attempt:
                 await asyncio.sleep(RETRY_INTERVAL_S)
             address = await self._find_leader(partition)

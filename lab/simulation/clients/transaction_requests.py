@@ -6,14 +6,14 @@ await requests.add_group(producer) and await requests.commit_offsets(producer, p
 response = await requests.end(producer, committed=True)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from regroup.lab.simulation.clients.lab_client import TRANSACTION_KEY, LabClient
+from regroup.lab.simulation.clients.lab_client import MAX_ATTEMPTS, TRANSACTION_KEY, LabClient, first_code
 from regroup.members.consumer.state import MemberGeneration
 from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.protocol.messages.records import ProduceRequest
+from regroup.protocol.messages.records import PartitionProduceData, ProduceRequest, TopicProduceData
 from regroup.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -26,6 +26,7 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from regroup.protocol.record_batch import TRANSACTIONAL, BatchRecord, write_batch
 
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 OLD_VERSIONS: Final = {
@@ -36,6 +37,7 @@ OLD_VERSIONS: Final = {
     ProduceRequest.api_key: 11,
 }
 """Versions before KIP-890: the producer adds groups and partitions to its transaction itself, and keeps its epoch."""
+ACKS_ALL: Final = -1
 
 
 class TransactionRequests:
@@ -82,6 +84,35 @@ class TransactionRequests:
             for topic in added.results_by_topic_v3_and_below
             for each in topic.results_by_partition
         )
+
+    async def write(
+        self,
+        producer: InitProducerIdResponse,
+        partition: TopicPartition,
+        records: Sequence[BatchRecord],
+        now_ms: int,
+        *,
+        attempts: int = MAX_ATTEMPTS,
+    ) -> bool:
+        """Write these records to a partition, as the first ones of the producer there; returns whether that was
+        accepted. `now_ms` is their time."""
+        batch = write_batch(
+            records,
+            base_timestamp_ms=now_ms,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=0,
+            attributes=TRANSACTIONAL,
+        )
+        data = PartitionProduceData(index=partition.partition, records=batch)
+        request = ProduceRequest(
+            transactional_id=self._transactional_id,
+            acks=ACKS_ALL,
+            timeout_ms=10_000,
+            topic_data=[TopicProduceData(name=partition.topic, partition_data=[data])],
+        )
+        response = await self._client.request_of_leader(partition, request, attempts=attempts)
+        return response is not None and not first_code(response)
 
     async def commit_offsets(
         self,

@@ -16,15 +16,13 @@ from typing import Final
 
 from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan
-from regroup.lab.simulation.clients.lab_client import RETRIED, LabClient, first_code
+from regroup.lab.simulation.clients.lab_client import RETRIED, LabClient
 from regroup.lab.simulation.clients.transaction_requests import TransactionRequests
 from regroup.members.consumer.state import NO_GENERATION_ID, MemberGeneration
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.message import Message
-from regroup.protocol.messages.records import PartitionProduceData, ProduceRequest, TopicProduceData
 from regroup.protocol.messages.transactions import InitProducerIdResponse
-from regroup.protocol.record_batch import TRANSACTIONAL, BatchRecord, write_batch
+from regroup.protocol.record_batch import BatchRecord
 
 TRANSFORM_SUFFIX: Final = "-transform"
 """The transactional id of a member that transforms records is its name, followed by this."""
@@ -32,7 +30,6 @@ LINGER_S: Final = 0.3
 """Seconds between the end of one transaction, or the first record, and the beginning of the next one."""
 ABORTED_SHARE: Final = 0.2
 """The share of transactions that the producer aborts once it has written everything."""
-ACKS_ALL: Final = -1
 
 
 class Processed:
@@ -62,7 +59,7 @@ class TransformingProducer:
         checker: Checker | None,
     ) -> None:
         self._name, self._topic, self._group_id = name, planned.transforms_to, planned.group
-        self._client, self._rng, self._generation, self._now_ms = client, rng, generation, now_ms
+        self._rng, self._generation, self._now_ms = rng, generation, now_ms
         self._output_partitions = output_partitions
         self._requests = TransactionRequests(client, name + TRANSFORM_SUFFIX, planned.group, planned.instance_id)
         self._checker = checker
@@ -153,26 +150,6 @@ class TransformingProducer:
         if not await self._requests.add_partitions(producer, [TopicPartition(self._topic, each) for each in values]):
             return False
         for index, batch in values.items():
-            response = await self._client.request_of_leader(
-                TopicPartition(self._topic, index), self._produce_request(producer, index, batch)
-            )
-            if response is None or first_code(response):
+            if not await self._requests.write(producer, TopicPartition(self._topic, index), batch, self._now_ms()):
                 return False
         return True
-
-    def _produce_request(self, producer: InitProducerIdResponse, index: int, batch: list[BatchRecord]) -> Message:
-        records = write_batch(
-            batch,
-            base_timestamp_ms=self._now_ms(),
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            base_sequence=0,
-            attributes=TRANSACTIONAL,
-        )
-        data = PartitionProduceData(index=index, records=records)
-        return ProduceRequest(
-            transactional_id=self._name + TRANSFORM_SUFFIX,
-            acks=ACKS_ALL,
-            timeout_ms=10_000,
-            topic_data=[TopicProduceData(name=self._topic, partition_data=[data])],
-        )

@@ -3,6 +3,7 @@
 from functools import partial
 
 from regroup.lab.checker.members.records.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED
+from regroup.lab.checker.offsets.fenced_producers import FENCED_IS_REFUSED
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.planted_bugs import transactions
@@ -20,6 +21,18 @@ steps:
   - at 0s: anna joins
   - at 5s: anna commits in a transaction
   - after anna's transaction is prepared: the brokers crash for 1s
+faults end at: 15s
+"""
+
+FENCED = """\
+scenario: A newer producer begins a transaction, and the one before it sends its requests
+topics: {orders: 2}
+settings: {group.initial.rebalance.delay.ms: 0}
+members:
+  anna: {session timeout: 10s}
+steps:
+  - at 0s: anna joins
+  - at 5s: anna is fenced in a transaction
 faults end at: 15s
 """
 
@@ -63,3 +76,6 @@ found_by(transactions.former_owner_commits_in_a_transaction, OUTPUTS, OUTPUT_ONC
 found_by(transactions.prepared_transaction_is_forgotten, DEATH, OUTCOME_IS_CARRIED_OUT)
 found_by(transactions.prepared_commit_is_aborted_by_a_restart, DEATH, OUTCOME_IS_CARRIED_OUT)
 found_by(transactions.prepared_transaction_loses_its_offsets, DEATH, OUTCOME_IS_CARRIED_OUT)
+found_by(transactions.any_epoch_adds_to_a_transaction, FENCED, FENCED_IS_REFUSED)
+found_by(transactions.any_epoch_writes_in_a_transaction, FENCED, FENCED_IS_REFUSED)
+found_by(transactions.any_epoch_ends_a_transaction, FENCED, FENCED_IS_REFUSED)

@@ -105,3 +105,12 @@ def test_without_a_workload_there_is_nothing_to_transform() -> None:
 def test_a_plan_that_cannot_be_played_is_refused(anna: str, level: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read_plan(RUN.format(step="ben leaves", rate="1", anna=anna, level=level))
+
+
+def test_neither_a_fenced_producer_nor_the_newer_one_commits_beside_the_outputs() -> None:
+    played = run("anna is fenced in a transaction\n  - at 25s: anna is fenced in a transaction")
+    assert not played.failed
+    ends = [each.payload for each in played.records if each.type == "transaction-prepared"]
+    beside = [each for each in ends if b'"anna-transactions"' in each]
+    assert len(beside) == 4, "two fenced ones, and two newer ones"
+    assert not any(b'"committed":true' in each for each in beside)

@@ -1,12 +1,7 @@
 """What a producer was answered about its transaction decides what may become of the offsets in it."""
 
 from regroup.coordinator.group import CommittedOffset, Group, PendingTransactionalOffset
-from regroup.lab.checker.members.transactions import (
-    COMMIT_TAKES_EFFECT,
-    FENCED_IS_REFUSED,
-    ONLY_COMMITTED,
-    TransactionLedger,
-)
+from regroup.lab.checker.members.transactions import COMMIT_TAKES_EFFECT, ONLY_COMMITTED, TransactionLedger
 from regroup.protocol.errors import ErrorCode
 
 LABEL = "transaction 3"
@@ -46,23 +41,6 @@ def test_offsets_outside_transactions_and_unchanged_ones_are_in_order() -> None:
     assert list(ledger().violations_of(EMPTY, committed("by hand"))) == []
     assert list(ledger().violations_of(committed(LABEL), committed(LABEL))) == []
     assert list(ledger().violations_of(committed(LABEL), EMPTY)) == [], "it is gone"
-
-
-def test_a_commit_that_succeeds_for_a_fenced_producer_is_found() -> None:
-    transactions = ledger()
-    transactions.is_answered(LABEL, ErrorCode.NONE, committed=True)
-    assert transactions.violations == [(FENCED_IS_REFUSED, "transaction 3 was fenced, and its commit acknowledged")]
-
-
-def test_a_refused_commit_an_abort_and_an_expected_commit_are_in_order() -> None:
-    for asks, code, is_commit in (
-        (False, ErrorCode.PRODUCER_FENCED, True),
-        (False, ErrorCode.NONE, False),
-        (True, ErrorCode.NONE, True),
-    ):
-        transactions = ledger(asks=asks)
-        transactions.is_answered(LABEL, code, committed=is_commit)
-        assert transactions.violations == []
 
 
 def test_an_acknowledged_commit_that_stays_open_is_found() -> None:

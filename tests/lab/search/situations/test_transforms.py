@@ -2,7 +2,7 @@
 
 from random import Random
 
-from regroup.lab.plan.steps import Joins
+from regroup.lab.plan.steps import AbandonsTransaction, IsFencedInTransaction, Joins
 from regroup.lab.plan.validation import CONSUMER, plan_problems
 from regroup.lab.search.situations.transforms import OTHER_OFFSETS, OUTPUT_TOPIC, with_transform
 from regroup.lab.search.swarm import draw_plan
@@ -23,6 +23,15 @@ def test_a_plan_with_transforming_members_can_be_played_and_changes_offsets_in_t
         assert plan.workload.records_per_s > 0
         before = draw_plan(seed, consumer_share=0, transform_share=0).members.values()
         assert [each.group for each in writers] == [each.group for each in before], "steps name these groups"
+
+
+def test_transactions_that_change_no_offsets_stay_in_plans_with_transforming_members() -> None:
+    drawn = {
+        type(each.step)
+        for seed in range(60)
+        for each in draw_plan(seed, consumer_share=0, transform_share=1, max_members=3).steps
+    }
+    assert {AbandonsTransaction, IsFencedInTransaction} <= drawn
 
 
 def test_most_plans_stay_as_they_are() -> None:
