@@ -37,6 +37,7 @@ from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL
 from regroup.lab.checker.offsets.fenced_producers import FencedProducers
 from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT, LateRecords
 from regroup.lab.checker.offsets.prepared_transactions import PreparedTransactions
+from regroup.lab.checker.offsets.transaction_ends import TransactionEnds
 from regroup.lab.checker.open_requests import OpenRequests
 from regroup.lab.checker.store import store_invariants
 from regroup.lab.checker.store.comparison import GroupComparison
@@ -68,6 +69,7 @@ class Checker:
         self.transactions = TransactionLedger()
         self._fenced_producers = FencedProducers(offered)
         self._prepared = PreparedTransactions()
+        self._transaction_ends = TransactionEnds()
         self._late_records = LateRecords()
         self._now_ms = now_ms
         self._open_requests = OpenRequests()
@@ -81,6 +83,7 @@ class Checker:
         self, journal: Journal, *, settings: CoordinatorSettings, now: Callable[[], int], **options: Any
     ) -> GroupCoordinator:
         """Make a GroupCoordinator that this checker observes, from the arguments of GroupCoordinator."""
+        self._transaction_ends.on_disturbance(self._now_ms())
         return ObservedCoordinator(journal, settings=settings, now=now, observer=self, **options).coordinator
 
     def next_exchange_number(self) -> int:
@@ -206,6 +209,7 @@ class Checker:
         self._groups.on_crash(coordinator)
         self.outputs.on_crash()
         self._prepared.on_disturbance(self._now_ms())
+        self._transaction_ends.on_disturbance(self._now_ms())
         self._open_requests.close(
             ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
         )
@@ -222,10 +226,12 @@ class Checker:
     def on_producer_request(self, message: Message) -> None:
         """Note a request that a client of such a producer sends."""
         self._fenced_producers.on_request(message)
+        self._transaction_ends.on_request(message)
 
     def on_producer_response(self, message: Message, response: Any) -> None:
         """Check the response to such a request; None if it got none."""
         self._violations.report_all(self._fenced_producers.on_response(message, response))
+        self._violations.report_all(self._transaction_ends.on_response(message, response))
 
     # The store
 
@@ -250,6 +256,8 @@ class Checker:
             for sentence, detail in self._prepared.on_stored(
                 record, decoded, self.state.classic_groups, self._now_ms()
             ):
+                self._violations.report(sentence, detail, position)
+            for sentence, detail in self._transaction_ends.on_stored(record, decoded, self._now_ms()):
                 self._violations.report(sentence, detail, position)
             self._violations.report_all(self.outputs.on_stored(record))
             if record.type in ("topic-created", "topic-deleted"):
@@ -304,6 +312,7 @@ class Checker:
             self._groups.compare_full_replay(records)
         self._violations.report_all(self.transactions.still_open(shadow.groups))
         self._violations.report_all(self._prepared.unfinished(self._now_ms()))
+        self._violations.report_all(self._transaction_ends.overdue(self._now_ms()))
         skipped = self.members.check_records_at_end()
         return replace(self.verdict(), records_skipped=skipped)
 

@@ -41,6 +41,7 @@ from regroup.lab.checker.offsets.expiry import CHECKS_KEEP_THEIR_INTERVAL, OFFSE
 from regroup.lab.checker.offsets.fenced_producers import FENCED_IS_REFUSED
 from regroup.lab.checker.offsets.late_records import RECORDS_TIME_OUT
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
+from regroup.lab.checker.offsets.transaction_ends import ENDS_AS_ASKED, TIMES_OUT
 from regroup.lab.checker.store import store_invariants as st
 from regroup.lab.checker.store.comparison import FULL_REPLAY
 
@@ -102,7 +103,12 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
         "Groups": (*groups, *_unexplained(*CLASSIC_EVENT_SENTENCES)),
         "The store": (*_from_docstrings(folds), *_unexplained(FULL_REPLAY)),
         "Transactions": _unexplained(
-            *TRANSACTION_SENTENCES, FENCED_IS_REFUSED, OUTCOME_IS_CARRIED_OUT, *OUTPUT_SENTENCES
+            *TRANSACTION_SENTENCES,
+            FENCED_IS_REFUSED,
+            ENDS_AS_ASKED,
+            TIMES_OUT,
+            OUTCOME_IS_CARRIED_OUT,
+            *OUTPUT_SENTENCES,
         ),
         "Members": _unexplained(*MEMBER_SENTENCES),
     }

@@ -1,5 +1,4 @@
-"""Bugs of transactions: their outcome after a restart, who may change them, and what is read and written of the records
-in them."""
+"""Bugs of transactions: their outcome after a restart, who may change them, their timeouts, and the records in them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -92,6 +91,22 @@ def with_present_epoch(method: str) -> BugContext:
         return call(transactions, producer, *arguments, **options)
 
     return patch_attribute(TransactionCoordinator, method, call_with_present)
+
+
+# -- timeouts
+
+
+@planted_bug
+def transaction_times_out_early() -> BugContext:
+    """A transaction is aborted after a twentieth of its timeout."""
+    deadline = property(lambda transaction: transaction.started_at_ms + transaction.timeout_ms // 20)
+    return patch_attribute(Transaction, "deadline_ms", deadline)
+
+
+@planted_bug
+def transaction_never_times_out() -> BugContext:
+    """A transaction stays open as long as neither its producer nor a newer one ends it."""
+    return patch_attribute(TransactionCoordinator, "_check_timeout", lambda transactions, transactional_id: None)
 
 
 # -- records in transactions

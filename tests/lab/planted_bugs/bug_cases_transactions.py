@@ -5,6 +5,7 @@ from functools import partial
 from regroup.lab.checker.members.records.outputs import OUTPUT_ONCE, READS_ALL_COMMITTED, READS_COMMITTED
 from regroup.lab.checker.offsets.fenced_producers import FENCED_IS_REFUSED
 from regroup.lab.checker.offsets.prepared_transactions import OUTCOME_IS_CARRIED_OUT
+from regroup.lab.checker.offsets.transaction_ends import ENDS_AS_ASKED, TIMES_OUT
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.planted_bugs import transactions
 from regroup.lab.planted_bugs.bug import PlantedBug
@@ -34,6 +35,18 @@ steps:
   - at 0s: anna joins
   - at 5s: anna is fenced in a transaction
 faults end at: 15s
+"""
+
+ABANDONED = """\
+scenario: A producer abandons its transaction
+topics: {orders: 2}
+settings: {group.initial.rebalance.delay.ms: 0}
+members:
+  anna: {session timeout: 10s}
+steps:
+  - at 0s: anna joins
+  - at 5s: anna abandons a transaction
+faults end at: 30s
 """
 
 TRANSACTION_BUG_CASES: list[BugCase] = []
@@ -79,3 +92,5 @@ found_by(transactions.prepared_transaction_loses_its_offsets, DEATH, OUTCOME_IS_
 found_by(transactions.any_epoch_adds_to_a_transaction, FENCED, FENCED_IS_REFUSED)
 found_by(transactions.any_epoch_writes_in_a_transaction, FENCED, FENCED_IS_REFUSED)
 found_by(transactions.any_epoch_ends_a_transaction, FENCED, FENCED_IS_REFUSED)
+found_by(transactions.transaction_times_out_early, ABANDONED, ENDS_AS_ASKED)
+found_by(transactions.transaction_never_times_out, ABANDONED, TIMES_OUT)
