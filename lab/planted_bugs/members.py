@@ -1,6 +1,9 @@
 """Bugs of consumers: they read, commit or keep partitions and offsets that they should not."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from regroup.assignors.interface import (
     Assignments,
@@ -12,6 +15,7 @@ from regroup.assignors.interface import (
 )
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
+from regroup.members.consumer import requests
 from regroup.members.consumer.effects import CommittedOffsetsFetched
 from regroup.members.consumer.error_actions import ErrorAction, MembershipReset
 from regroup.members.consumer.heartbeats import Heartbeats
@@ -22,6 +26,7 @@ from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition
+from regroup.protocol.messages.group import JoinGroupRequest
 
 
 @planted_bug
@@ -168,3 +173,16 @@ def assignor_remembers_the_generation_before() -> BugContext:
         return right(assignor, assignment, generation - 1)
 
     return patch_attribute(Assignor, "on_assignment", on_assignment)
+
+
+@planted_bug
+def member_swaps_its_timeouts() -> BugContext:
+    """JoinGroup has the session timeout as rebalance timeout, and the rebalance timeout as session timeout."""
+    right = requests.join_group
+
+    def join_group(*arguments: Any) -> JoinGroupRequest:
+        message = right(*arguments)
+        session_timeout_ms, rebalance_timeout_ms = message.rebalance_timeout_ms, message.session_timeout_ms
+        return replace(message, session_timeout_ms=session_timeout_ms, rebalance_timeout_ms=rebalance_timeout_ms)
+
+    return patch_attribute(requests, "join_group", join_group)

@@ -168,6 +168,7 @@ class SimulatedMembers:
                 has_pattern=bool(planned.pattern) and planned.protocol == CLASSIC,
                 is_classic=planned.protocol == CLASSIC,
                 asks_for_metadata_alone=not self.has_workload and not planned.faults,
+                settings=consumer_settings(name, planned),
             )
         member.start()
 

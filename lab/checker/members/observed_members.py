@@ -49,6 +49,7 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
+from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.driver import POLL_RETRY_MS
 from regroup.members.runtime.notes import FaultBegan, MemberNote
@@ -106,19 +107,21 @@ class ObservedMembers:
         has_pattern: bool = False,
         is_classic: bool = True,
         asks_for_metadata_alone: bool = False,
+        settings: ConsumerSettings | None = None,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
 
         A member that is not well-behaved is followed and not checked. Where a member without a sound assignor leads,
         the owners of partitions are not checked. `faults` are those of its plan; `reads_committed` and `auto_commits`
         are settings of its consumer, and `has_pattern` says whether it is a classic member with a pattern. All Metadata
-        requests of a member that `asks_for_metadata_alone` are those of its subscription.
+        requests of a member that `asks_for_metadata_alone` are those of its subscription. `settings` are those of its
+        plan, with which it has to join.
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._fenced.on_exit(name)  # a former process may have ended by itself
         for part in self._of_one_process:
             part.on_new_life(name)
-        self._planned.add_member(name, faults, reads_committed=reads_committed)
+        self._planned.add_member(name, faults, reads_committed=reads_committed, settings=settings)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
         if asks_for_metadata_alone:

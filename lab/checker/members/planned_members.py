@@ -1,7 +1,7 @@
 """What the plan says of a member, and what the member does: its lasting faults, and how it reads records.
 
 planned = PlannedMembers(now_ms)
-planned.add_member("anna", faults, reads_committed=False)
+planned.add_member("anna", faults, reads_committed=False, settings=settings)     # it has to join with these settings
 planned.on_note("anna", note)                       # a fault begins
 planned.on_request("anna", message)                 # the violation that this request is, or None
 planned.on_response("anna", message, response)      # its response; None if it has failed
@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import FaultTrigger, MemberFault, MemberFaultKind
 from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.protocol.consumer.subscription import decode_assignment
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupRequest
+from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse, SyncGroupRequest
 from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest
 
 FAULTS_ARE_REPORTED: Final = (
@@ -33,9 +34,13 @@ DOUBLES_ONE_PARTITION: Final = (
     "A leader with the fault assignor-doubles assigns the first partition of one member to another one as well."
 )
 READS_AS_CONFIGURED: Final = "A member reads records with the isolation level of its settings."
+JOINS_AS_CONFIGURED: Final = (
+    "A member joins with the session timeout, the assignors and the instance id of its settings, and with their "
+    "max.poll.interval.ms as its rebalance timeout."
+)
 PLANNED_SENTENCES: Final = (
     *(FAULTS_ARE_REPORTED, SYNCS_LATE, LEAVES_POLL_FOR_AN_ASSIGNMENT),
-    *(DOUBLES_ONE_PARTITION, READS_AS_CONFIGURED),
+    *(DOUBLES_ONE_PARTITION, READS_AS_CONFIGURED, JOINS_AS_CONFIGURED),
 )
 LASTING: Final = frozenset(
     {
@@ -58,6 +63,10 @@ class _Planned:
     unreported: set[MemberFaultKind]
     """Faults that begin with its first process, and that it has not reported."""
     isolation_level: int
+    settings: ConsumerSettings | None
+    """None if it is not known with which settings it joins."""
+    is_stranger: bool = False
+    """Whether it has lost its instance id with a restart."""
     slow_sync_ms: int = 0
     slow_to_join: bool = False
     doubles_since_ms: int | None = None
@@ -76,10 +85,17 @@ class PlannedMembers:
         self._now_ms = now_ms
         self._members: dict[str, _Planned] = {}
 
-    def add_member(self, name: str, faults: Collection[MemberFault], *, reads_committed: bool) -> None:
-        """Begin to check a member with these faults; one that took part before begins again."""
+    def add_member(
+        self,
+        name: str,
+        faults: Collection[MemberFault],
+        *,
+        reads_committed: bool,
+        settings: ConsumerSettings | None = None,
+    ) -> None:
+        """Begin to check a member with these faults and settings; one that took part before begins again."""
         at_start = {each.kind for each in faults if each.kind in LASTING and each.effective_trigger == FaultTrigger()}
-        self._members[name] = _Planned(at_start, isolation_level=int(reads_committed))
+        self._members[name] = _Planned(at_start, int(reads_committed), settings)
 
     def on_new_life(self, name: str) -> None:
         """Forget what the process of a member has shown: it has ended. Lasting faults go on in the next one."""
@@ -98,6 +114,7 @@ class PlannedMembers:
             member.slow_sync_ms = note.fault.duration_ms or 0
         if kind is MemberFaultKind.ASSIGNOR_DOUBLES and member.doubles_since_ms is None:
             member.doubles_since_ms = self._now_ms()
+        member.is_stranger |= kind is MemberFaultKind.RESTART_AS_STRANGER
         member.slow_to_join |= kind is MemberFaultKind.SLOW_JOIN
         member.is_away_for_other_reasons |= kind in AWAY_FOR_OTHER_REASONS
 
@@ -111,6 +128,8 @@ class PlannedMembers:
             member.unreported.discard(kind)
             return MemberViolation(FAULTS_ARE_REPORTED, f"{name} has not reported {kind.value}")
         match message:
+            case JoinGroupRequest() | ConsumerGroupHeartbeatRequest() if member.settings is not None:
+                return _check_join(name, message, member.settings, is_stranger=member.is_stranger)
             case SyncGroupRequest():
                 joined_ms = member.joined_ms.get((message.generation_id, message.member_id))
                 return None if joined_ms is None else self._check_sync(name, member, message, joined_ms)
@@ -157,6 +176,33 @@ class PlannedMembers:
             return None
         detail = f"{name} has left poll() {outside_poll_ms} ms ago, after a heartbeat without an assignment"
         return MemberViolation(LEAVES_POLL_FOR_AN_ASSIGNMENT, detail)
+
+
+def _check_join(
+    name: str,
+    message: JoinGroupRequest | ConsumerGroupHeartbeatRequest,
+    settings: ConsumerSettings,
+    *,
+    is_stranger: bool,
+) -> MemberViolation | None:
+    """Compare what a member says of itself with its settings: in JoinGroup, or in a heartbeat of the consumer protocol,
+    which leaves out what has not changed unless it joins."""
+    instance_id = None if is_stranger else settings.group_instance_id
+    planned: tuple[object, ...]
+    said: tuple[object, ...]
+    if isinstance(message, JoinGroupRequest):
+        planned = settings.session_timeout_ms, settings.max_poll_interval_ms, settings.partition_assignment_strategy
+        said = message.session_timeout_ms, message.rebalance_timeout_ms, tuple(each.name for each in message.protocols)
+        said_instance_id = message.group_instance_id
+    elif message.member_epoch == 0 or message.rebalance_timeout_ms != -1:
+        planned = settings.max_poll_interval_ms, settings.group_remote_assignor
+        said, said_instance_id = (message.rebalance_timeout_ms, message.server_assignor), message.instance_id
+    else:
+        return None
+    if (*said, said_instance_id) == (*planned, instance_id):
+        return None
+    detail = f"{name} joins with {(*said, said_instance_id)}, and its settings are {(*planned, instance_id)}"
+    return MemberViolation(JOINS_AS_CONFIGURED, detail)
 
 
 def _doubles_a_partition(message: SyncGroupRequest) -> bool:

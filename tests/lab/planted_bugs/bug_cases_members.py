@@ -136,3 +136,11 @@ def a_generation_is_refused() -> Any:
 def an_assignment_is_taken() -> Any:
     harness = MemberHarness().reach_stable(FIRST)
     return harness.consumer._rebalance.group_join.last_assignments["cooperative-sticky"].generation
+
+
+@bug_case(members.member_swaps_its_timeouts, expected=(45_000, 300_000), with_bug=(300_000, 45_000))
+def a_member_joins() -> Any:
+    harness = MemberHarness().subscribe()
+    harness.find_coordinator()
+    request = harness.complete_join()
+    return request.session_timeout_ms, request.rebalance_timeout_ms

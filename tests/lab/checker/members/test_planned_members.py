@@ -1,19 +1,26 @@
-"""What a member does is compared with its plan: its lasting faults, and the isolation level of its consumer."""
+"""What a member does is compared with its plan: its lasting faults, how it joins, and how it reads records."""
 
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from regroup.assignors.registry import assignor_named
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.planned_members import (
     DOUBLES_ONE_PARTITION,
     FAULTS_ARE_REPORTED,
+    JOINS_AS_CONFIGURED,
     LASTING,
     LEAVES_POLL_FOR_AN_ASSIGNMENT,
     READS_AS_CONFIGURED,
     SYNCS_LATE,
     PlannedMembers,
 )
+from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine
+from regroup.members.consumer.requests import join_group, join_group_protocols
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import MemberGeneration
 from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.members.runtime.notes import FaultBegan
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
@@ -36,16 +43,31 @@ IDS: dict[str, Any] = {"group_id": "payments", "member_id": "anna-1", "generatio
 HEARTBEAT, SYNC = HeartbeatRequest(**IDS), SyncGroupRequest(**IDS)
 JOIN = JoinGroupRequest(group_id="payments", session_timeout_ms=1, protocol_type="consumer", protocols=[])
 JOINED = JoinGroupResponse(generation_id=3, protocol_name="range", leader="", member_id="anna-1", members=[])
+SETTINGS = ConsumerSettings(
+    group_id="payments",
+    group_instance_id="anna-1",
+    partition_assignment_strategy=("range", "sticky"),
+    group_remote_assignor="range",
+    session_timeout_ms=10_000,
+    max_poll_interval_ms=20_000,
+)
 CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="payments", member_id="anna-1", member_epoch=1)
 
 
 class Anna:
     """Anna with these faults, and the clock of the run."""
 
-    def __init__(self, *faults: str, reads_committed: bool = False, reports: bool = True) -> None:
+    def __init__(
+        self,
+        *faults: str,
+        reads_committed: bool = False,
+        reports: bool = True,
+        settings: ConsumerSettings | None = None,
+    ) -> None:
         self.now_ms = 1_000
         self.planned = PlannedMembers(lambda: self.now_ms)
-        self.planned.add_member("anna", [parse_fault(each) for each in faults], reads_committed=reads_committed)
+        begun = [parse_fault(each) for each in faults]
+        self.planned.add_member("anna", begun, reads_committed=reads_committed, settings=settings)
         for each in faults if reports else ():
             self.planned.on_note("anna", FaultBegan(parse_fault(each)))
 
@@ -191,3 +213,55 @@ def test_records_are_read_with_the_isolation_level_of_the_settings(reads_committ
         fetch = FetchRequest(max_wait_ms=1, min_bytes=1, isolation_level=level, topics=[])
         assert anna.send(fetch) == found
         assert anna.send(ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=[])) == found
+
+
+def planned_join() -> JoinGroupRequest:
+    offered = [assignor_named(each) for each in SETTINGS.partition_assignment_strategy]
+    protocols = join_group_protocols(SETTINGS, offered, ["orders"], (), MemberGeneration(), {})
+    return join_group(SETTINGS, MemberGeneration(), protocols, "")
+
+
+def planned_heartbeat() -> ConsumerGroupHeartbeatRequest:
+    instance_id, assignor = SETTINGS.group_instance_id, SETTINGS.group_remote_assignor
+    timeout_ms = SETTINGS.max_poll_interval_ms
+    return ConsumerProtocolMachine(
+        "payments", "anna-1", ["orders"], timeout_ms, instance_id, assignor=assignor
+    ).heartbeat()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"session_timeout_ms": 20_000},
+        {"rebalance_timeout_ms": 10_000},
+        {"rebalance_timeout_ms": -1},
+        {"group_instance_id": None},
+        {"protocols": list(reversed(planned_join().protocols))},
+    ],
+    ids=str,
+)
+def test_a_member_joins_with_the_timeouts_assignors_and_instance_id_of_its_settings(wrong: dict[str, Any]) -> None:
+    assert Anna(settings=SETTINGS).send(planned_join()) is None
+    assert Anna(settings=SETTINGS).send(replace(planned_join(), **wrong)) == JOINS_AS_CONFIGURED
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rebalance_timeout_ms": 10_000}, {"rebalance_timeout_ms": -1}, {"instance_id": None}], ids=str
+)
+def test_a_member_of_the_consumer_protocol_joins_with_its_settings(wrong: dict[str, Any]) -> None:
+    assert Anna(settings=SETTINGS).send(planned_heartbeat()) is None
+    assert Anna(settings=SETTINGS).send(replace(planned_heartbeat(), **wrong)) == JOINS_AS_CONFIGURED
+    assert Anna(settings=SETTINGS).send(replace(planned_heartbeat(), server_assignor="uniform")) == JOINS_AS_CONFIGURED
+
+
+def test_a_later_heartbeat_need_not_repeat_the_rebalance_timeout_and_does_not_change_it() -> None:
+    anna = Anna(settings=SETTINGS)
+    assert anna.send(CONSUMER_HEARTBEAT) is None
+    assert anna.send(replace(planned_heartbeat(), member_epoch=3)) is None
+    assert anna.send(replace(CONSUMER_HEARTBEAT, rebalance_timeout_ms=1_000)) == JOINS_AS_CONFIGURED
+
+
+def test_a_member_that_has_restarted_as_a_stranger_has_no_instance_id() -> None:
+    anna = Anna("restart-as-stranger:5s", settings=SETTINGS)
+    assert anna.send(replace(planned_join(), group_instance_id=None)) is None
+    assert anna.send(planned_join()) == JOINS_AS_CONFIGURED
