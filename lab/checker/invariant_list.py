@@ -23,7 +23,7 @@ from regroup.lab.checker.members.membership.lost_generations import LOSES_ITS_PA
 from regroup.lab.checker.members.metadata_refresh import REPEATS_IN_TIME
 from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
-from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT
+from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT_SENTENCES
 from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
 from regroup.lab.checker.members.records.fetched_offsets import TAKES_WHAT_IT_GOT
 from regroup.lab.checker.members.records.outputs import OUTPUT_SENTENCES
@@ -56,7 +56,7 @@ MEMBER_SENTENCES: Final = (
     *SENT_SENTENCES,
     TAKES_WHAT_IT_GOT,
     *POSITION_SENTENCES,
-    POLL_TIMEOUT,
+    *POLL_TIMEOUT_SENTENCES,
     *DEPARTURE_SENTENCES,
     *FENCED_SENTENCES,
     FENCED_IN_ITS_GENERATION,

@@ -89,6 +89,27 @@ def member_ignores_its_poll_timeout() -> BugContext:
 
 
 @planted_bug
+def member_leaves_at_half_its_poll_interval() -> BugContext:
+    """A member leaves when its application has been outside poll() for half of max.poll.interval.ms."""
+
+    def record_poll(heartbeats: Heartbeats) -> None:
+        heartbeats._poll_expires_ms = heartbeats._in_flight.now_ms + heartbeats._settings.max_poll_interval_ms // 2
+
+    return patch_attribute(Heartbeats, "record_poll", record_poll)
+
+
+@planted_bug
+def member_falls_silent_at_its_poll_timeout() -> BugContext:
+    """A member whose application is outside poll() for too long sends no more heartbeats, and no LeaveGroup either."""
+    right = ConsumerMachine._leave
+
+    def leave(machine: ConsumerMachine, reason: str, leaves_group: bool | None = None) -> None:
+        right(machine, reason, False if "poll timeout" in reason else leaves_group)
+
+    return patch_attribute(ConsumerMachine, "_leave", leave)
+
+
+@planted_bug
 def cooperative_member_revokes_nothing() -> BugContext:
     """A cooperative member adds its assignment to what it owns, even if partitions were taken from it."""
     right = ConsumerRebalance._apply_assignment

@@ -169,6 +169,7 @@ class SimulatedMembers:
                 is_classic=planned.protocol == CLASSIC,
                 asks_for_metadata_alone=not self.has_workload and not planned.faults,
                 settings=consumer_settings(name, planned),
+                poll_stay=lambda: member.last_poll_stay,
             )
         member.start()
 

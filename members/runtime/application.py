@@ -37,6 +37,16 @@ class FetchedRecord(NamedTuple):
     produced_ms: int
 
 
+class PollStay(NamedTuple):
+    """A stay of an application outside poll(): when it left and when it came back, in milliseconds of the loop's clock.
+
+    `back_ms` is None while it is outside.
+    """
+
+    left_ms: int
+    back_ms: int | None = None
+
+
 class SimulatedApplication:
     """Buffers fetched records until poll() returns them, and enters processed ones into the ledger.
 

@@ -13,7 +13,7 @@ from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind, MemberMilestone
-from regroup.members.runtime.application import MemberView, SimulatedApplication
+from regroup.members.runtime.application import MemberView, PollStay, SimulatedApplication
 from regroup.members.runtime.consumer_protocol_process import ConsumerProtocolProcess, ProcessParts
 from regroup.members.runtime.fault_injection import FaultInjector
 from regroup.members.runtime.member import (
@@ -115,6 +115,11 @@ class ConsumerProtocolMember:
     def outside_poll_ms(self) -> int:
         """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
         return self._process.outside_poll_ms
+
+    @property
+    def last_poll_stay(self) -> PollStay | None:
+        """When the application was last outside poll(); None if it has never left it."""
+        return self._process.last_poll_stay
 
     @property
     def is_stopped(self) -> bool:

@@ -26,7 +26,7 @@ from regroup.members.consumer.effects import (
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberGeneration
 from regroup.members.faults import MemberFaultKind, milestones_in
-from regroup.members.runtime.application import SimulatedApplication
+from regroup.members.runtime.application import PollStay, SimulatedApplication
 from regroup.members.runtime.consumer_protocol_offsets import COMMIT_ATTEMPTS, ConsumerProtocolOffsets
 from regroup.members.runtime.consumer_protocol_requests import ConsumerProtocolRequests
 from regroup.members.runtime.fault_injection import FaultInjector
@@ -85,7 +85,8 @@ class ConsumerProtocolProcess:
         )
         self._is_over = self._is_zombie = False
         self._is_heartbeat_in_flight = self._is_heartbeat_wanted = False
-        self._left_poll_at_ms = 0
+        self.last_poll_stay: PollStay | None = None
+        """When the application was last outside poll(); None if it has never left it."""
         self._is_outside_poll = self._is_reconciling = self._is_leaving = self._is_commit_due = False
         self._has_lost_all = False
         """Whether it was fenced, or has left because of its poll timeout, and the application does not know yet."""
@@ -228,7 +229,8 @@ class ConsumerProtocolProcess:
     @property
     def outside_poll_ms(self) -> int:
         """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
-        return self._timers.now_ms() - self._left_poll_at_ms if self._is_outside_poll else 0
+        stay = self.last_poll_stay
+        return self._timers.now_ms() - stay.left_ms if stay is not None and stay.back_ms is None else 0
 
     def stay_outside_poll(self, duration_ms: int) -> None:
         """Keep the application outside poll() for a time, as if it did something else. No effect if it is outside
@@ -239,11 +241,13 @@ class ConsumerProtocolProcess:
     def _leave_poll(self, duration_ms: float, then: Callable[[], None]) -> None:
         """Keep the application outside poll() for a time, then call `then`. If the time is longer than
         `max.poll.interval.ms`, the member leaves the group at that limit."""
-        self._is_outside_poll, self._left_poll_at_ms = True, self._timers.now_ms()
+        stay = self.last_poll_stay = PollStay(self._timers.now_ms())
+        self._is_outside_poll = True
         limit_ms = self._settings.max_poll_interval_ms
 
         def back() -> None:
             self._is_outside_poll = False
+            self.last_poll_stay = stay._replace(back_ms=self._timers.now_ms())
             then()
 
         def expired() -> None:

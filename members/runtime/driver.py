@@ -31,7 +31,7 @@ from regroup.members.consumer.machine import ConsumerMachine, resolve_assignors
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFaultKind, milestones_in
-from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
+from regroup.members.runtime.application import FetchedRecord, PollStay, SimulatedApplication
 from regroup.members.runtime.fault_injection import FaultInjector
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.members.runtime.notes import MemberNote, refusal_in
@@ -78,8 +78,8 @@ class ConsumerDriver:
         self.error_codes_seen: dict[int, None] = {}
         self._zombie_positions: dict[TopicPartition, int] | None = None
         """The offsets that a zombie commits, by partition; None for a member that is not a zombie."""
-        self._left_poll_at_ms: int | None = None
-        """When the application was last inside poll(), while it is outside."""
+        self.last_poll_stay: PollStay | None = None
+        """When the application was last outside poll(); None if it has never left it."""
         self._is_busy, self._busy_count = False, 0
         self._is_processing = False
         """Whether the application processes a batch that poll() has returned."""
@@ -100,7 +100,7 @@ class ConsumerDriver:
 
     def restart(self, settings: ConsumerSettings, subscription: Subscribe) -> None:
         """Replace the consumer by a new one, as a new process does: nothing but the settings is kept."""
-        self._zombie_positions, self._left_poll_at_ms = None, None
+        self._zombie_positions, self.last_poll_stay = None, None
         self._is_busy, self._is_processing = False, False
         self._busy_count += 1
         self._after_batch.clear()
@@ -117,7 +117,8 @@ class ConsumerDriver:
     @property
     def outside_poll_ms(self) -> int:
         """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
-        return 0 if self._left_poll_at_ms is None else self._timers.now_ms() - self._left_poll_at_ms
+        stay = self.last_poll_stay
+        return self._timers.now_ms() - stay.left_ms if stay is not None and stay.back_ms is None else 0
 
     def stay_outside_poll(self, duration_ms: int) -> None:
         """Keep the application outside poll() for a time, as if it did something else.
@@ -194,10 +195,18 @@ class ConsumerDriver:
 
     def _receive(self, consumer_input: ConsumerInput) -> None:
         if isinstance(consumer_input, Poll):
-            self._left_poll_at_ms = None
+            self._note_poll(is_inside=True)
         elif isinstance(consumer_input, PollReturned):
-            self._left_poll_at_ms = self._timers.now_ms()
+            self._note_poll(is_inside=False)
         self._apply(self.consumer.receive(consumer_input, self._timers.now_ms()))
+
+    def _note_poll(self, *, is_inside: bool) -> None:
+        stay, now_ms = self.last_poll_stay, self._timers.now_ms()
+        is_outside = stay is not None and stay.back_ms is None
+        if stay is not None and is_outside and is_inside:
+            self.last_poll_stay = stay._replace(back_ms=now_ms)
+        elif not is_outside and not is_inside:
+            self.last_poll_stay = PollStay(now_ms)
 
     def _apply(self, effects: ConsumerEffects) -> None:
         # The deadline comes first: what follows may lead to further effects, whose deadlines are newer.
@@ -235,6 +244,7 @@ class ConsumerDriver:
 
     def _on_poll_error(self, error: ConsumerError) -> None:
         self.last_error = str(error)
+        self._note_poll(is_inside=False)  # poll() has thrown the error
         self._observe(error)
         if error.is_fatal:
             self._on_end("failed")

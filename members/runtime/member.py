@@ -19,7 +19,7 @@ from regroup.members.consumer.inputs import Close, EnforceRebalance, Subscribe, 
 from regroup.members.consumer.machine import ConsumerMachine
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind, MemberMilestone
-from regroup.members.runtime.application import MemberView, SimulatedApplication
+from regroup.members.runtime.application import MemberView, PollStay, SimulatedApplication
 from regroup.members.runtime.driver import ConsumerDriver
 from regroup.members.runtime.fault_injection import FaultInjector
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
@@ -118,6 +118,11 @@ class SimulatedMember:
     def outside_poll_ms(self) -> int:
         """For how long the application has not been inside poll(), in milliseconds; 0 while it is inside."""
         return self._driver.outside_poll_ms
+
+    @property
+    def last_poll_stay(self) -> PollStay | None:
+        """When the application was last outside poll(); None if it has never left it."""
+        return self._driver.last_poll_stay
 
     @property
     def is_stopped(self) -> bool:

@@ -7,7 +7,7 @@ members.on_change("anna", change, at_ms)      # records the violations that this
 members.check_records_at_end()
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
 from regroup.lab.checker.members.own_words import OwnWords
 from regroup.lab.checker.members.paused_members import FormerZombies, PausedMembers
 from regroup.lab.checker.members.planned_members import PlannedMembers
-from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, is_heartbeat
+from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, PollTimeouts, is_heartbeat
 from regroup.lab.checker.members.reconnections import Reconnections
 from regroup.lab.checker.members.records.fetched_offsets import FetchedOffsets
 from regroup.lab.checker.members.records.ledgers import GroupLedger, MemberLedger
@@ -51,6 +51,7 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, MemberFaultKind
+from regroup.members.runtime.application import PollStay
 from regroup.members.runtime.driver import POLL_RETRY_MS
 from regroup.members.runtime.notes import FaultBegan, MemberNote
 from regroup.members.runtime.workload import RecordLedger, Workload
@@ -69,6 +70,7 @@ class ObservedMembers:
         self._fenced = FencedMembers()
         self._paused, self._former_zombies = PausedMembers(), FormerZombies()
         self._departures = Departures(self._paused)
+        self._poll_timeouts = PollTimeouts(state.now_ms, self._paused)
         self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions(self._paused)
         self._calls = SubscriptionCalls()
@@ -85,6 +87,7 @@ class ObservedMembers:
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
             *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
+            self._poll_timeouts,
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -108,6 +111,7 @@ class ObservedMembers:
         is_classic: bool = True,
         asks_for_metadata_alone: bool = False,
         settings: ConsumerSettings | None = None,
+        poll_stay: Callable[[], PollStay | None] = lambda: None,
     ) -> None:
         """Begin to check a member, or its new process if it took part before.
 
@@ -115,13 +119,15 @@ class ObservedMembers:
         the owners of partitions are not checked. `faults` are those of its plan; `reads_committed` and `auto_commits`
         are settings of its consumer, and `has_pattern` says whether it is a classic member with a pattern. All Metadata
         requests of a member that `asks_for_metadata_alone` are those of its subscription. `settings` are those of its
-        plan, with which it has to join.
+        plan, with which it has to join; `poll_stay()` says when its application was last outside poll().
         """
         self.subscriptions.add_member(name, has_pattern=has_pattern, has_sound_assignor=has_sound_assignor)
         self._fenced.on_exit(name)  # a former process may have ended by itself
         for part in self._of_one_process:
             part.on_new_life(name)
         self._planned.add_member(name, faults, reads_committed=reads_committed, settings=settings)
+        if settings is not None:
+            self._poll_timeouts.add_member(name, settings.max_poll_interval_ms, poll_stay)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
         if asks_for_metadata_alone:
@@ -200,6 +206,7 @@ class ObservedMembers:
             self._positions.on_commit_request(name, message)
         self._report_each(
             self._departures.on_request(name, message),
+            self._poll_timeouts.on_request(name, message),
             self._generations.on_request(name, message),
             self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
@@ -217,6 +224,7 @@ class ObservedMembers:
         if self._former_zombies.is_by_one(name, message):
             return
         self._departures.on_response(name, message, response)
+        self._poll_timeouts.on_response(name, message, response)
         self._generations.on_response(name, message, response)
         self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
@@ -261,6 +269,7 @@ class ObservedMembers:
         violates no invariant, unless it has no cause.
         """
         self._report_each(self._generations.on_change(name, change), self._assignments.on_change(name, change))
+        self._poll_timeouts.on_change(name, change)
         match change:
             case CommittedOffsetsFetched(offsets):
                 self._report_each(self._fetched.on_fetched(name, offsets))
@@ -332,6 +341,7 @@ class ObservedMembers:
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
+        self._poll_timeouts.on_note(name, note)
         self._commits.on_note(name, note)
         self._planned.on_note(name, note)
         self._calls.on_note(name, note)

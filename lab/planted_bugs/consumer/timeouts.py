@@ -1,6 +1,6 @@
 """Bugs in the timeouts of groups of the consumer protocol, and in its members."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from unittest.mock import patch
 
@@ -118,3 +118,36 @@ def member_does_not_wait_for_a_load() -> BugContext:
             right(process, result, response)
 
     return patch_attribute(ConsumerProtocolProcess, "_follow", follow)
+
+
+@planted_bug
+def consumer_member_falls_silent_at_its_poll_timeout() -> BugContext:
+    """A member of the consumer protocol whose application is outside poll() for too long sends no heartbeat that leaves
+    its group, and joins again when the application is back."""
+
+    def on_poll_timeout(process: ConsumerProtocolProcess) -> None:
+        process._has_lost_all = True
+        process._timers.set_deadline(None, process._send_heartbeat)
+
+    return patch_attribute(ConsumerProtocolProcess, "_on_poll_timeout", on_poll_timeout)
+
+
+@planted_bug
+def consumer_member_leaves_at_half_its_poll_interval() -> BugContext:
+    """A member of the consumer protocol leaves when its application has been outside poll() for half of
+    max.poll.interval.ms."""
+    right = ConsumerProtocolProcess._leave_poll
+
+    def leave_poll(process: ConsumerProtocolProcess, duration_ms: float, then: Callable[[], None]) -> None:
+        half_ms = process._settings.max_poll_interval_ms // 2
+        right(process, duration_ms, then)
+        stay = process.last_poll_stay
+
+        def expired() -> None:
+            if process.last_poll_stay is stay and not process._is_leaving:
+                process._on_poll_timeout()
+
+        if duration_ms > half_ms:
+            process._call_after(half_ms, expired)
+
+    return patch_attribute(ConsumerProtocolProcess, "_leave_poll", leave_poll)

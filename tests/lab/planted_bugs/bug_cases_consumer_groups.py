@@ -12,6 +12,7 @@ from regroup.lab.checker.consumer.patterns import SEARCHES_IN_TIME
 from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.checker.members.membership.assignments import TAKES_NOTHING_IN_FLIGHT
 from regroup.lab.checker.members.membership.fenced_members import FENCED_COMMITS_NOTHING
+from regroup.lab.checker.members.poll_timeouts import LEAVES_AFTER_THE_LIMIT, LEAVES_AT_THE_LIMIT
 from regroup.lab.checker.members.retries import WAITS_BEFORE_REPEATING
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_epochs
 from regroup.lab.checker.store import store_invariants as store
@@ -153,6 +154,15 @@ found_by(
 )
 found_by(
     timeouts.member_does_not_wait_for_a_load, WAITS_BEFORE_REPEATING, "at 14s: [the disk is full for 3s, ben leaves]"
+)
+AWAY = "at 9s: anna does not poll for 9s"
+found_by(
+    *(timeouts.consumer_member_falls_silent_at_its_poll_timeout, LEAVES_AT_THE_LIMIT, AWAY),
+    anna=ANNA + ", max poll interval: 5s",
+)
+found_by(
+    *(timeouts.consumer_member_leaves_at_half_its_poll_interval, LEAVES_AFTER_THE_LIMIT, AWAY),
+    anna=ANNA + ", max poll interval: 5s",
 )
 found_by(mixed.classic_member_joins_at_its_former_epoch, classic.a_classic_member_joins_at_its_epoch, **CLASSIC)
 found_by(

@@ -61,6 +61,19 @@ def an_application_does_not_poll() -> Any:
     return any(isinstance(each, LeftGroup) for each in harness.changes)
 
 
+@bug_case(members.member_leaves_at_half_its_poll_interval, expected=False, with_bug=True)
+def an_application_does_not_poll_for_half_its_interval() -> Any:
+    harness = MemberHarness(max_poll_interval_ms=20_000).reach_stable(FIRST)
+    harness.receive(PollReturned())
+    harness.pass_time(12_000)
+    return any(isinstance(each, LeftGroup) for each in harness.changes)
+
+
+@bug_case(members.member_falls_silent_at_its_poll_timeout, expected=True, with_bug=False)
+def an_application_does_not_poll_for_longer_than_its_interval() -> Any:
+    return an_application_does_not_poll()
+
+
 @bug_case(members.member_commits_what_it_fetched, expected=[{FIRST: 6}], with_bug=[{FIRST: 6}, {FIRST: 7}])
 def two_records_are_fetched_and_the_first_is_processed() -> Any:
     positions = []

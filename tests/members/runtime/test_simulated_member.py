@@ -224,6 +224,17 @@ async def test_a_leader_whose_assignor_fails_stays_in_the_group_and_its_polls_ra
         assert not group.reports_of("anna", LeftGroup)
 
 
+async def test_an_application_is_outside_poll_after_an_error_until_it_polls_again() -> None:
+    async with group_of_members() as group:
+        anna = group.add("anna", "assignor-fails")
+        await asyncio.sleep(30)
+        found_ms = []
+        for _ in range(20):
+            await asyncio.sleep(0.1)
+            found_ms.append(anna.outside_poll_ms)
+        assert 800 < max(found_ms) <= 1_000, "it polls again a second after each error"
+
+
 async def test_a_member_without_an_assignment_fails_in_poll_and_the_others_go_on() -> None:
     async with group_of_members() as group:
         for name in ("anna", "ben", "carla"):
