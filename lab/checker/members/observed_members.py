@@ -239,9 +239,7 @@ class ObservedMembers:
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
         self._fetched.on_response(name, response)
-        if isinstance(message, OffsetCommitRequest) and response is None:
-            self._positions.on_commit_failure(name, message)
-        elif isinstance(message, OffsetCommitRequest):
+        if isinstance(message, OffsetCommitRequest) and response is not None:
             accepted = accepted_offsets(message, response)
             self._positions.on_commit_response(name, message, accepted, self._state.now_ms())
 

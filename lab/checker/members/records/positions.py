@@ -45,10 +45,11 @@ class ReadPositions:
         self._deleted_topics: set[str] = set()
         self._zombies: set[str] = set()
         self._sent: dict[str, dict[int, OffsetCommitRequest]] = {}
-        """By name and identity, the commits that have no response yet."""
-        self._sent_before_start: dict[tuple[str, TopicPartition], set[tuple[str, int]]] = {}
-        """By group and partition, the member ids and offsets in commits that were on their way when a member last
-        started to read."""
+        """By name and identity, the commits of each process without a response, in the order in which they were
+        sent."""
+        self._sent_before_start: dict[tuple[str, TopicPartition], dict[int, tuple[str, int]]] = {}
+        """By group and partition, the commits that were on their way when a member last started to read: by identity,
+        member id and offset of each, in the order in which they were sent."""
         self._own_commits: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         """By name, when the response to the last commit of a member came, and the offsets that were committed."""
 
@@ -71,8 +72,8 @@ class ReadPositions:
         self._next[name, partition] = offset
         self._committed.pop((group_id, partition), None)
         self._sent_before_start[group_id, partition] = {
-            (request.member_id, sent)
-            for request in self._sent.get(name, {}).values()
+            identity: (request.member_id, sent)
+            for identity, request in self._sent.get(name, {}).items()
             for each, sent in offsets_of(request)
             if each == partition
         }
@@ -91,7 +92,7 @@ class ReadPositions:
         return MemberViolation(NEVER_READS_BACK, f"{name} processes {offset} of {partition}, after {due - 1}")
 
     def on_commit_request(self, name: str, request: OffsetCommitRequest) -> None:
-        """Note that a member sends this commit."""
+        """Note that a member sends this commit. If it gets no response, it stays on its way until the process ends."""
         self._sent.setdefault(name, {})[id(request)] = request
 
     def on_commit_response(
@@ -99,14 +100,10 @@ class ReadPositions:
     ) -> None:
         """Note the response to a commit of a member, with the offsets that were accepted."""
         self._sent.get(name, {}).pop(id(request), None)
-        for partition, offset in offsets_of(request):
-            self._sent_before_start.get((request.group_id, partition), set()).discard((request.member_id, offset))
+        for partition, _ in offsets_of(request):
+            self._sent_before_start.get((request.group_id, partition), {}).pop(id(request), None)
         if accepted:
             self._own_commits[name] = at_ms, accepted
-
-    def on_commit_failure(self, name: str, request: OffsetCommitRequest) -> None:
-        """Note that a commit of a member has got no response: it may still arrive."""
-        self._sent.get(name, {}).pop(id(request), None)
 
     def add_member(self, name: str) -> None:
         """Begin to check a new process, which has sent nothing."""
@@ -150,9 +147,11 @@ class ReadPositions:
         offset. So does an older connection: what was sent over it may arrive behind what the member has sent over its
         next one. A commit that was on its way when a member started to read counts as one from before the start.
         """
-        if (member_id, offset) in self._sent_before_start.get((group_id, partition), ()):
-            self._sent_before_start[group_id, partition].discard((member_id, offset))
-            return None
+        on_their_way = self._sent_before_start.get((group_id, partition), {})
+        for identity, sent in on_their_way.items():
+            if sent == (member_id, offset):
+                del on_their_way[identity]
+                return None
         known = self._connections.setdefault(member_id, set())
         is_new = all(_place_of(connection) > _place_of(each) for each in known)
         known.add(connection)

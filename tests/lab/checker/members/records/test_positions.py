@@ -197,9 +197,19 @@ def test_a_commit_sent_before_the_member_has_started_again_and_accepted_after_it
 
 
 def test_a_commit_that_got_no_response_may_arrive_after_the_member_has_started_again() -> None:
-    positions, commit = started_again()
-    positions.on_commit_failure("anna", commit)
+    positions, _ = started_again()
     assert commits(positions, 5, 1, 0) == [None, None, COMMITS_DO_NOT_GO_BACK]
+
+
+def test_each_of_two_commits_of_one_offset_may_be_on_its_way() -> None:
+    positions, first = started_again()
+    positions.on_commit_request("anna", second := commit_of(5))
+    positions.on_start("anna", "payments", ORDERS_0, 0)
+    assert commits(positions, 5) == [None]
+    positions.on_commit_response("anna", first, {ORDERS_0: 5}, 500)
+    assert commits(positions, 5) == [None]
+    positions.on_commit_response("anna", second, {ORDERS_0: 5}, 600)
+    assert commits(positions, 1, 0) == [None, COMMITS_DO_NOT_GO_BACK]
 
 
 def test_a_commit_that_was_refused_is_not_on_its_way_any_more() -> None:
