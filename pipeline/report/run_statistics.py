@@ -15,7 +15,7 @@ PERCENTILES: Final = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0
 TIME_STEPS: Final = 120
 """The number of steps in `gaps_over_time`, from the start of the runs to the end of the longest."""
 WORST_RUNS: Final = 10
-GAP_SECONDS: Final = "sum(to_ms - from_ms) / 1000"
+GAP_SECONDS: Final = "sum(until_ms - from_ms) / 1000"
 
 OWNERLESS_S: Final = "coalesce(disturbed_ownerless_s, ownerless_s)"
 """Of a run of an older release, only the time without an owner of the whole run is known."""
@@ -220,14 +220,19 @@ class RunStatistics:
         )
 
     def _gaps(self) -> DataFrame:
-        """The gaps that have ended, of groups with members, from the group's first assignment on."""
+        """The gaps of groups with members, from the group's first assignment on.
+
+        `until_ms` is the end of the gap, or that of its run if the gap has not ended.
+        """
         assigned = self._table("rebalances").selectExpr("store", "group", "sync_end_ms AS at_ms")
         targets = self._table("reconciliations").selectExpr("store", "group", "target_ms AS at_ms")
         first = assigned.unionByName(targets).groupBy("store", "group").agg(F.min("at_ms").alias("first_ms"))
         gaps = (
             self._table("gaps")
             .join(first, ["store", "group"])
-            .where("from_ms >= first_ms AND to_ms IS NOT NULL AND reason <> 'empty'")
+            .where("from_ms >= first_ms AND reason <> 'empty'")
+            .join(self._bounds().select("store", "end_ms"), "store")
+            .withColumn("until_ms", F.expr("coalesce(to_ms, end_ms)"))
         )
         reason = F.when(F.col("was_owned"), F.col("reason")).otherwise(NOT_OWNED_YET)
         return gaps.withColumn("reason", reason)
@@ -242,15 +247,19 @@ class RunStatistics:
         completed = self._table("reconciliations").where("outcome = 'completed' AND members_before > 0")
         return completed.join(self._cells, "store")
 
-    def _times(self) -> DataFrame:
-        """A row for each run and each of a fixed number of times after its start, the same for all runs, up to its end.
-
-        A run ends with the simulation, or with the last event of a store.
-        """
+    def _bounds(self) -> DataFrame:
+        """The beginning and the end of each run, which ends with the simulation, or with the last event of a store."""
         events = self._table("transitions").groupBy("store")
-        bounds = events.agg(F.min("at_ms").alias("begin_ms"), F.max("at_ms").alias("last_ms"))
-        ends = self.runs.selectExpr("store", "cell", f"{'ended_ms' if self.is_campaign else 'NULL'} AS ended_ms")
-        runs = bounds.join(ends, "store").withColumn("end_ms", F.expr("greatest(last_ms, ended_ms)"))
+        bounds = events.agg(F.min("at_ms").alias("begin_ms"), F.max("at_ms").alias("end_ms"))
+        if not self.is_campaign:
+            return bounds
+        ends = self.runs.select("store", "ended_ms")
+        return bounds.join(ends, "store").withColumn("end_ms", F.greatest("end_ms", "ended_ms")).drop("ended_ms")
+
+    def _times(self) -> DataFrame:
+        """A row for each run and each of a fixed number of times after its start, the same for all runs, up to its
+        end."""
+        runs = self._bounds().join(self._cells, "store")
         longest = runs.agg(F.max(F.expr("end_ms - begin_ms")).alias("longest_ms"))
         after = f"explode(transform(sequence(0, {TIME_STEPS}), n -> n * longest_ms / {TIME_STEPS})) AS after_ms"
         times = runs.crossJoin(longest).selectExpr("cell", "store", "begin_ms", "end_ms", after)

@@ -121,7 +121,7 @@ SECTIONS: Final = (
         partial(draw_boxes, "partition-seconds"),
         words_of_stores="Seconds without an owner, summed over the partitions of a run, as the coordinator's events "
         "show them. A partition counts from its first owner on, as in a campaign; the time before that is under "
-        "Reasons for gaps.",
+        "Reasons for gaps. A gap that has not ended counts until the last event of its store.",
         words_without_rows="No run had a group that was ever Stable.",
     ),
     ReportSection(
@@ -147,7 +147,8 @@ SECTIONS: Final = (
         "the consumer protocol has to compute its target, and then the next owner has not got the partition. Away: it "
         "is kept for a static member that has left and will return. Unassigned: the group is not rebalancing, and its "
         "assignment or target gives the partition to no member. Not owned yet: a partition before its first owner; "
-        "the time above does not include it, nor the gaps while the group formed.",
+        "the time above does not include it, nor the gaps while the group formed. A gap that has not ended counts "
+        "until the run ends, or until the last event of a store.",
         draw_gap_reasons,
         words_without_rows="As the coordinator's events show it, no partition was ever without an owner.",
         columns_without_rows={"reason": "join", "mean_s": 0.0},

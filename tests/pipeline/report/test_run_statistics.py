@@ -34,7 +34,13 @@ def make_written_current(folder: Path) -> None:
 
 
 def gap(
-    store: str, partition: int, from_ms: int, to_ms: int, reason: str = "session-expiry", *, was_owned: bool = True
+    store: str,
+    partition: int,
+    from_ms: int,
+    to_ms: int | None,
+    reason: str = "session-expiry",
+    *,
+    was_owned: bool = True,
 ) -> Values:
     period = {"from_ms": from_ms, "to_ms": to_ms}
     place = {"store": store, "topic": "orders", "partition": partition}
@@ -65,6 +71,7 @@ def test_a_group_of_the_consumer_protocol_has_its_gaps_its_movements_and_its_dur
     prepare_folder(tmp_path)
     write_rows(tmp_path, "groups", [{"store": "new"}])
     write_rows(tmp_path, "rebalances", [])
+    write_rows(tmp_path, "transitions", [{"store": "new", "at_ms": at} for at in (0, 9_500)])
     first = {"members_before": 0, "bumped_ms": 1_000, "target_ms": 1_000, "ended_ms": 1_000, "assignor": "uniform"}
     second = {"members_before": 1, "bumped_ms": 4_000, "target_ms": 4_500, "ended_ms": 9_500, "assignor": "uniform"}
     counts = {"moved": 2, "revoked_and_returned": 0, "kept": 3, "new": 0, "outcome": "completed", "store": "new"}
@@ -104,6 +111,31 @@ def test_gaps_before_the_first_owner_are_counted_apart(spark: SparkSession, fold
     assert {row.store: row.ownerless_s for row in statistics.runs.collect()} == {"short": 0.0, "long": 5.0}
     reasons = {row.reason: row.mean_s for row in statistics.gap_reasons().collect()}
     assert reasons == {"session-expiry": 2.5, NOT_OWNED_YET: 1.5}
+
+
+def with_gaps_that_have_not_ended(folder: Path) -> None:
+    """Write a partition that is without its owner from 12 s on, one that still waits for its first, and an empty group
+    into the store that ends after 20 s."""
+    shutil.rmtree(folder / "tables" / VERSION.name / "gaps")
+    waiting = gap("long", 1, 15_000, None, "unassigned", was_owned=False)
+    write_rows(folder, "gaps", [gap("long", 0, 12_000, None, "join"), waiting, gap("long", 2, 1_000, None, "empty")])
+
+
+@pytest.mark.slow
+def test_a_gap_that_has_not_ended_counts_until_the_last_event_of_its_store(spark: SparkSession, folder: Path) -> None:
+    with_gaps_that_have_not_ended(folder)
+    statistics = RunStatistics(spark, folder)
+    assert [(row.store, row.ownerless_s) for row in statistics.worst_runs().collect()] == [("long", 8.0), ("short", 0)]
+    assert {row.reason: row.mean_s for row in statistics.gap_reasons().collect()} == {"join": 4.0, NOT_OWNED_YET: 2.5}
+
+
+@pytest.mark.slow
+def test_a_gap_that_has_not_ended_counts_until_its_simulation_ended(spark: SparkSession, folder: Path) -> None:
+    with_gaps_that_have_not_ended(folder)
+    row = {"cell": "all", "rebalances": 1, "ownerless_s": 0.0, "violations": [], "ended_ms": 25_000}
+    write_runs(folder, [{"store": "short", **row}, {"store": "long", **row}])
+    reasons = RunStatistics(spark, folder).gap_reasons().collect()
+    assert {row.reason: row.mean_s for row in reasons} == {"join": 6.5, NOT_OWNED_YET: 5.0}
 
 
 @pytest.mark.slow
