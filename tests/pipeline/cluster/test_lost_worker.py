@@ -22,6 +22,7 @@ from regroup.pipeline.locations.location import Location, location_of
 from tests.clients.emulator import eventually
 from tests.pipeline.cluster.losing_program import PROGRAM
 from tests.pipeline.cluster.standalone import SETTINGS, Standalone, standalone_cluster
+from tests.pipeline.gold.recorded.recorded_stores import run_seed
 from tests.pipeline.histories import crash_history, write_store
 from tests.pipeline.locations.commands import CommandResults, command_line, results_of, run_commands
 from tests.pipeline.locations.servers import (
@@ -201,6 +202,7 @@ def assert_a_lost_worker_changes_nothing(
     for name, (_, tables) in last.items():
         assert tables == all_tables(location_of(local) / name)[1]
         assert sum(tables["ownership"].values()) > 0
+    assert all(last["runs"][1][name] for name in ("lag", "heartbeats", "refused_requests"))
     assert rows_of(out / "runs" / "bronze") == rows_of(location_of(local) / "runs" / "bronze")
     assert rows_of(runs / "events") == rows_of(location_of(local) / "campaign" / "events")
     assert_old_or_new(reader, location_of(local) / "runs")
@@ -247,8 +249,11 @@ def test_tables_in_an_object_store_survive_the_loss_of_a_worker(cluster: Standal
 
 
 def write_stores(folder: Path) -> None:
-    """Two stores to begin with and two more, and a file that is none."""
+    """Two stores to begin with and two more, and a file that is none. The first one of each two has recorded exchanges,
+    and the very first one records that are committed."""
     folder.mkdir()
-    for seed, name in enumerate(("a1", "a2", "b1", "b2")):
+    for seed, name in ((5, "a1"), (3, "b1")):
+        run_seed(seed, folder / f"{name}.db")
+    for seed, name in enumerate(("a2", "b2")):
         write_store(folder / f"{name}.db", crash_history("range", seed, crashes=1))
     (folder / "a3-foreign.db").write_text("not a store, but long enough to have a header if it were one " * 3)
