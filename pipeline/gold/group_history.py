@@ -27,6 +27,7 @@ from regroup.pipeline.gold.builders.commits import OffsetCommits
 from regroup.pipeline.gold.builders.generation_members import GenerationMembers
 from regroup.pipeline.gold.builders.invariant_checks import InvariantChecks, add_violation
 from regroup.pipeline.gold.builders.member_lifetimes import MemberLifetimes
+from regroup.pipeline.gold.builders.missing_joiners import MissingJoiners
 from regroup.pipeline.gold.builders.owners import owners_of
 from regroup.pipeline.gold.builders.ownership import Ownership
 from regroup.pipeline.gold.builders.rebalances import Rebalances
@@ -95,6 +96,7 @@ class GroupHistory:
             Rebalances(ownership),
             self._owners[GroupKind.CLASSIC],
             GenerationMembers(),
+            MissingJoiners(),
         )
         self._consumer_builders: tuple[TableBuilder, ...] = (
             Reconciliations(ownership),

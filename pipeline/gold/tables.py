@@ -128,6 +128,24 @@ TABLES: Final[dict[str, GoldTable]] = {
             """
         ),
     ),
+    "missing_joiners": GoldTable(
+        "one member, or one pending member id, that a join phase waited for and that did not join the new generation",
+        parse_fields(
+            """
+            position       long  of the event `generation-started`
+            generation_id  int   of the new generation
+            started_ms     long  epoch ms, the join phase ended
+            member_id      text  the member; or the id that was given out with MEMBER_ID_REQUIRED and not used until
+                                 then (KIP-394), which belongs to no member
+            instance_id    text  of a static member; else null
+            client_id      text  null for a pending member id that was given out before the store's first event
+            until_ms       long  epoch ms, the join phase no longer waited for it
+            ended_by       text  left (also since its poll took too long), removed (its session timeout or the rebalance
+                                 timeout was over, or a test did it), pending-removed (the id expired, or left), or
+                                 pending (the id was still pending when the rebalance timeout was over)
+            """
+        ),
+    ),
     "reconciliations": GoldTable(
         "one group epoch of a group of the consumer protocol, from its bump until every member has reached it",
         parse_fields(

@@ -85,7 +85,9 @@ MEMBER_SECTIONS: Final = (
         "Who joined last",
         "Which members of classic groups were the last to join a generation, and for how many seconds others had been "
         "waiting when they did, on average. Alone: since the last but one had joined. With others: before that, since "
-        "the first one had. A member that never came was waited for until the end of the join phase. Those with the "
+        "the first one had. A member that never came was waited for until it left or was removed, or until the end of "
+        "the join phase. A pending member id was given out (MEMBER_ID_REQUIRED) and not used until it was removed, or "
+        "until the end of the join phase. Those with the "
         "longest mean wait, which is the whole bar, come first. The number of times is out of those generations that "
         "waited for the member. Dynamic members of one client id are one bar in each group. The first generation of "
         "each group, and generations that waited for one member, are left out.",

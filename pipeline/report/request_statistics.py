@@ -17,6 +17,9 @@ FENCED: Final = (
 STEPS: Final = ("REBALANCE_IN_PROGRESS", "MEMBER_ID_REQUIRED")
 """Errors with which the protocol goes on as it should."""
 
+PENDING_ID: Final = "a pending member id"
+"""What the report calls an id that was given out and not used (KIP-394), which belongs to no member."""
+
 SHARES: Final = {1 / 3: "up to a third", 1 / 2: "up to half", 2 / 3: "up to two thirds", 0.9: "up to 90 %"}
 """The parts of a session timeout at whose ends heartbeats are counted, with their names."""
 NEARLY_ALL: Final = "90 to 100 %"
@@ -27,7 +30,12 @@ UNKNOWN_SHARE: Final = "not known"
 
 
 def last_joiners(
-    generation_members: DataFrame, lifetimes: DataFrame, cells: DataFrame, *, merges_stores: bool
+    generation_members: DataFrame,
+    missing_joiners: DataFrame,
+    lifetimes: DataFrame,
+    cells: DataFrame,
+    *,
+    merges_stores: bool,
 ) -> DataFrame:
     """Who was last to join how many of its generations, and the mean seconds by which others waited for it.
 
@@ -38,7 +46,7 @@ def last_joiners(
     cell are one row, whose `store` is null, as the runs of a campaign need it. Rows are ordered by the time for which
     others waited, the longest first.
     """
-    waited_for = members_waited_for(generation_members, lifetimes)
+    waited_for = members_waited_for(generation_members, missing_joiners, lifetimes)
     times = F.sort_array(F.collect_list("until_ms"))
     generations = (
         waited_for.groupBy("store", "group", "position")
@@ -71,31 +79,30 @@ def last_joiners(
     return counted.where("times_last > 0").orderBy("cell", longest, "store", "group", "member")
 
 
-def members_waited_for(generation_members: DataFrame, lifetimes: DataFrame) -> DataFrame:
-    """Each member that a join phase waited for: store, group, position of the generation, until_ms, and its name.
+def members_waited_for(generation_members: DataFrame, missing_joiners: DataFrame, lifetimes: DataFrame) -> DataFrame:
+    """Each member or pending member id that a join phase waited for: store, group, position of the generation,
+    until_ms, and its name.
 
-    `until_ms` is when it joined, or the end of the join phase if it never came: a static member that missed it, or a
-    member that was removed at its end.
+    `until_ms` is when it joined, when it left or was removed, or the end of the join phase if it never came.
     """
     generation = ["store", "group", "position"]
-    # A new process of a static member that took over without a rebalance joined no generation.
-    joined = generation_members.where("missed OR joined_ms <= started_ms").select(
-        *generation, "member_id", "instance_id", F.expr("if(missed, started_ms, joined_ms)").alias("until_ms")
-    )
-    removed = lifetimes.where("ended_by = 'removed'").select("store", "group", "member_id", "instance_id", "to_ms")
-    removed_at_its_end = (
-        generation_members.select(*generation, "started_ms")
-        .distinct()
-        .join(removed, ["store", "group"])
-        .where("to_ms = started_ms")
-        .select(*generation, "member_id", "instance_id", F.col("started_ms").alias("until_ms"))
-    )
     clients = lifetimes.groupBy("store", "group", "member_id").agg(F.max("client_id").alias("client_id"))
-    return (
-        joined.unionByName(removed_at_its_end)
+    # A new process of a static member that took over without a rebalance joined no generation.
+    joined = (
+        generation_members.where("missed OR joined_ms <= started_ms")
         .join(clients, ["store", "group", "member_id"], "left")
-        .select(*generation, "until_ms", F.coalesce("instance_id", "client_id", "member_id").alias("member"))
+        .select(
+            *generation,
+            F.expr("if(missed, started_ms, joined_ms)").alias("until_ms"),
+            F.coalesce("instance_id", "client_id", "member_id").alias("member"),
+        )
     )
+    of_client = F.concat(F.lit(f"{PENDING_ID} of "), "client_id")
+    pending = F.when(F.col("ended_by").isin("pending", "pending-removed"), F.coalesce(of_client, F.lit(PENDING_ID)))
+    missing = missing_joiners.select(
+        *generation, "until_ms", F.coalesce(pending, "instance_id", "client_id", "member_id").alias("member")
+    )
+    return joined.unionByName(missing)
 
 
 def refused_requests(refused: DataFrame, cells: DataFrame) -> DataFrame:

@@ -164,8 +164,9 @@ class RunStatistics:
         """The statistics of members and their requests, which are those of `request_statistics`."""
         lags = lags_at(self._times(), self._table("lag"))
         members, lifetimes = self._table("generation_members"), self._table("member_lifetimes")
+        missing = self._table("missing_joiners")
         return {
-            "last_joiners": last_joiners(members, lifetimes, self._cells, merges_stores=self.is_campaign),
+            "last_joiners": last_joiners(members, missing, lifetimes, self._cells, merges_stores=self.is_campaign),
             "refused_requests": refused_requests(self._table("refused_requests"), self._cells),
             "heartbeat_shares": heartbeat_shares(self._table("heartbeats"), self._cells),
             "lag_over_time": distribution(lags.groupBy("cell", "at_s"), "lag").orderBy("cell", "at_s"),

@@ -14,24 +14,10 @@ from regroup.pipeline.gold.tables import TABLES
 from regroup.pipeline.gold.versions import read_table
 from regroup.pipeline.source.columns import spark_ddl
 from regroup.storage.records import Record
+from tests.pipeline.gold.test_missing_joiners import PENDING_ID, POLL_TIMEOUT, REBALANCE_TIMEOUT
 from tests.pipeline.histories import all_rows, rows_of_table
 
 DOCS = Path(__file__).parents[3] / "docs" / "tables.md"
-
-
-PAUSED_BEN = """
-members:
-  anna: {max poll interval: 10s}
-  ben: {max poll interval: 10s}
-  carla: {max poll interval: 10s}
-steps:
-  - at 0s: [anna joins, ben joins]
-  - at 59s: ben pauses for 25s
-  - at 60s: carla joins
-faults end at: 100s
-"""
-"""The join phase from 60 s on ends at 70 s, without ben."""
-STATIC_PAUSED_BEN = PAUSED_BEN.replace("ben: {", "ben: {instance id: ben-1, ")
 
 
 def documented_queries() -> list[str]:
@@ -55,12 +41,24 @@ def test_every_query_of_the_docs_can_be_run(spark: SparkSession, built_tables: P
     assert counts[0] > 0, "who was last to join each generation"
 
 
-@pytest.mark.parametrize("plan", [PAUSED_BEN, STATIC_PAUSED_BEN], ids=["dynamic", "static"])
-def test_a_member_that_never_came_is_the_last_to_join(spark: SparkSession, plan: str) -> None:
+@pytest.mark.parametrize(
+    ("plan", "last", "ended_by", "alone_s"),
+    [
+        pytest.param(REBALANCE_TIMEOUT, "ben", "removed", (9.9, 10.0), id="dynamic"),
+        pytest.param(REBALANCE_TIMEOUT.replace("ben: {", "ben: {instance id: ben-1, "), "ben", "missed", (9.9, 10.0)),
+        pytest.param(POLL_TIMEOUT, "ben", "left", (3.9, 4.1), id="poll timeout"),
+        pytest.param(PENDING_ID, "carla", "pending-removed", (6.9, 7.1), id="pending id"),
+    ],
+)
+def test_what_never_joined_was_waited_for_last(
+    spark: SparkSession, plan: str, last: str, ended_by: str, alone_s: tuple[float, float]
+) -> None:
     records = play(read_plan(plan)).records
     generations = ("store", "group", "position", "generation_id", "started_ms", "member_id", "missed", "joined_ms")
     show_rows(spark, "generation_members", records, generations)
-    show_rows(spark, "member_lifetimes", records, ("store", "group", "member_id", "ended_by", "to_ms"))
+    show_rows(spark, "missing_joiners", records, (*generations[:6], "until_ms", "ended_by"))
     [second] = spark.sql(documented_queries()[0]).where("generation_id = 2").collect()
-    assert second.last.startswith("ben")
-    assert 9_900 < second.waited_alone_ms <= second.waited_ms == 10_000
+    assert second.last.startswith(last)
+    assert second.last_ended_by == ended_by
+    assert alone_s[0] < second.waited_alone_ms / 1_000 <= alone_s[1]
+    assert second.waited_alone_ms <= second.waited_ms <= 10_000

@@ -45,6 +45,12 @@ def lifetime(member_id: str, client_id: str, ended_by: str = "open", to_ms: int 
     return row | {"instance_id": None}
 
 
+def missing_joiner(member_id: str, until_ms: int, ended_by: str, client_id: str | None = None) -> dict[str, object]:
+    """What a generation that started at 9 s waited for in vain."""
+    row = {"position": 5, "member_id": member_id, "client_id": client_id, "until_ms": until_ms, "ended_by": ended_by}
+    return row | {"instance_id": None}
+
+
 def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: SparkSession) -> None:
     members = table(
         spark,
@@ -69,40 +75,45 @@ def test_the_last_to_join_is_named_with_the_time_for_which_others_waited(spark: 
         ],
     )
     of_stores = spark.createDataFrame([("a", "cell"), ("b", "cell")], "store string, cell string")
-    found = [tuple(row) for row in last_joiners(members, clients, of_stores, merges_stores=False).collect()]
+    missing = table(spark, "missing_joiners", [{**missing_joiner("m1", 1_000, "left"), "store": "c"}])
+    found = [tuple(row) for row in last_joiners(members, missing, clients, of_stores, merges_stores=False).collect()]
     assert found == [
         ("cell", "b", "g", "client of m1", 1, 7.0, 0.0, 1),
         ("cell", "a", "g", "ben", 2, 2.5, 0.5, 2),
         ("cell", "a", "g", "client of m1", 1, 0.5, 0.0, 3),
     ]
-    merged = [tuple(row) for row in last_joiners(members, clients, of_stores, merges_stores=True).collect()]
+    merged = [tuple(row) for row in last_joiners(members, missing, clients, of_stores, merges_stores=True).collect()]
     assert merged == [
         ("cell", None, "g", "client of m1", 2, 3.75, 0.0, 4),
         ("cell", None, "g", "ben", 2, 2.5, 0.5, 2),
     ]
 
 
-def test_a_member_that_never_came_was_waited_for_until_the_end_of_the_join_phase(spark: SparkSession) -> None:
+def test_a_member_that_never_came_was_waited_for_until_it_left_or_the_join_phase_ended(spark: SparkSession) -> None:
     members = table(
         spark,
         "generation_members",
         [
             *(joined(1, "m1", 0), joined(1, "m2", 0, instance_id="ben"), joined(1, "m3", 0)),
             *(joined(5, "m1", 1_000), joined(5, "m2", None, instance_id="ben"), joined(5, "m3", 3_000)),
-            {**joined(7, "m1", 61_000), "started_ms": 65_000},
+            *(joined(7, "m1", 1_000), joined(7, "m2", 2_000, instance_id="ben")),
+            *(joined(8, "m1", 1_000), joined(8, "m2", 2_000, instance_id="ben")),
         ],
     )
-    lifetimes = table(
-        spark,
-        "member_lifetimes",
-        [
-            lifetime("m3", "carla", "removed", 65_000),
-            lifetime("m2", "c2", "removed", 62_000),
-            lifetime("m1", "c1", "left", 65_000),
-        ],
+    missing = [
+        {**missing_joiner("m3", 8_000, "left", client_id="carla"), "position": 7},
+        {**missing_joiner("m4", 7_000, "removed", client_id="david"), "position": 7},
+        {**missing_joiner("p1", 9_000, "pending-removed", client_id="emma"), "position": 8},
+    ]
+    lifetimes = table(spark, "member_lifetimes", [lifetime("m1", "anna"), lifetime("m3", "carla")])
+    frame = last_joiners(
+        members, table(spark, "missing_joiners", missing), lifetimes, cells(spark), merges_stores=False
     )
-    found = [tuple(row) for row in last_joiners(members, lifetimes, cells(spark), merges_stores=False).collect()]
-    assert found == [("cell", "a", "g", "ben", 1, 6.0, 2.0, 1), ("cell", "a", "g", "carla", 1, 4.0, 0.0, 2)]
+    assert [tuple(row) for row in frame.collect()] == [
+        ("cell", "a", "g", "a pending member id of emma", 1, 7.0, 1.0, 1),
+        ("cell", "a", "g", "ben", 1, 6.0, 2.0, 3),
+        ("cell", "a", "g", "carla", 1, 1.0, 6.0, 2),
+    ]
 
 
 def test_refused_requests_are_counted_by_api_and_error(spark: SparkSession) -> None:
