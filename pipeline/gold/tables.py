@@ -224,7 +224,8 @@ TABLES: Final[dict[str, GoldTable]] = {
             protocol        text  classic or consumer: of the group when the period began
             generation_id   int   the generation in which the member was assigned the partition; of the consumer
                                   protocol, the assignment epoch at which it got it, or 0 for a static member's return
-            from_ms         long  epoch ms, the SyncGroup response with the partition, or the heartbeat's
+            from_ms         long  epoch ms, the SyncGroup response with the partition, or the heartbeat's; of some
+                                  static members their next JoinGroup (see above)
             to_ms           long  epoch ms, the event that ended it; null if none did
             ended_by        text  revoked, left, removed, replaced, away (a static member has left and will return),
                                   lost (by a failover, a failed append or the group's deletion) or open

@@ -2,8 +2,9 @@
 
 In a classic group a member owns its assignment from its SyncGroup response on. It loses what its next JoinGroup does
 not list as owned (an eager member: everything), what a new assignment leaves out, and everything when it leaves or is
-removed. In a group of the consumer protocol it owns what the coordinator has assigned it and what it has yet to give
-up, except while it is away.
+removed. A static member's new process owns what the former one did; of what that never got, it owns what its own next
+JoinGroup lists. In a group of the consumer protocol a member owns what the coordinator has assigned it and what it has
+yet to give up, except while it is away.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,7 @@ class ClassicOwners(TableBuilder):
                 protocols = event.profile.supported_protocols
                 kept = owned_partitions(protocols[0].metadata) if protocols else ()
                 ownership.remove(rows, event.member_id, at_ms, "revoked", kept=kept)
+                self._add_shown(transition, transition.before.members[event.member_id], kept)
             case e.StaticMemberReplaced():
                 # In Stable the new process gets the old one's assignment without a rebalance.
                 inherited = () if event.awaits_join else ownership.owned_by(event.replaced_member_id)
@@ -120,6 +122,15 @@ class ClassicOwners(TableBuilder):
         lost_members(self._ownership, rows, after, transition.at_ms)
         if old and old.member_id in after.members:
             self._add(inherited, after.members[old.member_id], transition.at_ms, after)
+
+    def _add_shown(self, transition: Transition, before: Member, listed: Iterable[TopicPartition]) -> None:
+        """Make a static member's new process the owner of what its JoinGroup lists as owned and it was assigned.
+
+        If its predecessor had not sent SyncGroup, it got the assignment with a SyncGroup that left no event.
+        """
+        if before.replaced_at_ms:
+            assigned = frozenset(assigned_partitions(before.assignment))
+            self._add([each for each in listed if each in assigned], before, transition.at_ms, transition.before)
 
     def _subscribe(self, group: Group) -> None:
         """Pass on the topics to which the members subscribe; a group without members keeps its last ones."""

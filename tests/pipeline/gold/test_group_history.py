@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import decode_event, group_as_json
+from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.options import parse_options
 from regroup.pipeline.campaign.scenarios import SCENARIOS
@@ -196,3 +197,45 @@ def test_an_assigned_partition_is_in_sync_until_its_owner_sends_sync_group() -> 
     ]
     [owned] = [row for row in table_rows(records, "ownership") if row["partition"] == 1]
     assert (owned["member_id"][:10], owned["from_ms"]) == ("member-001", synced)
+
+
+TAKEN_OVER_BEFORE_SYNC = """
+topics: {orders: 2}
+members:
+  anna: {assignors: [cooperative-sticky]}
+  ben: {assignors: [cooperative-sticky], instance id: ben-1}
+  carla: {assignors: [cooperative-sticky]}
+steps:
+  - at 0s: anna joins
+  - at 0.5s: ben joins
+  - after the group is CompletingRebalance: ben restarts after 5s
+  - at 30s: carla joins
+faults end at: 60s
+"""
+"""ben's first process gets its JoinGroup response at 6 s and sends no SyncGroup. The second one takes over at 11 s, and
+its SyncGroup leaves no event; at 32 s it joins again."""
+
+
+def test_the_next_join_shows_what_a_process_owns_that_took_over_before_its_predecessor_synced() -> None:
+    rows = all_rows(play(read_plan(TAKEN_OVER_BEFORE_SYNC)).records)
+    [joined_ms] = {
+        row["joined_ms"]
+        for row in rows_of_table(rows, "generation_members")
+        if row["instance_id"] == "ben-1" and row["generation_id"] == 2
+    }
+    [period] = [row for row in rows_of_table(rows, "ownership") if row["identity"] == "ben-1"]
+    assert (period["from_ms"], period["generation_id"], period["to_ms"]) == (joined_ms, 1, None)
+    assert_one_owner_or_one_gap(rows, partitions=2)
+    [_, second, *_] = rows_of_table(rows, "rebalances")
+    assert [second[each] for each in ("partitions", "kept", "new")] == [2, 2, 0]
+
+
+def test_a_join_that_lists_nothing_as_owned_shows_no_owner() -> None:
+    rows = all_rows(play(read_plan(TAKEN_OVER_BEFORE_SYNC.replace("cooperative-sticky", "range"))).records)
+    [synced_ms] = {
+        row["synced_ms"]
+        for row in rows_of_table(rows, "generation_members")
+        if row["instance_id"] == "ben-1" and row["generation_id"] == 2
+    }
+    periods = [row for row in rows_of_table(rows, "ownership") if row["identity"] == "ben-1"]
+    assert {row["from_ms"] for row in periods} == {synced_ms}
