@@ -208,6 +208,7 @@ class Checker:
         """Stop expecting responses from a coordinator that has crashed: its open requests get none."""
         self._groups.on_crash(coordinator)
         self.outputs.on_crash()
+        self.members.acknowledged.on_crash()
         self._prepared.on_disturbance(self._now_ms())
         self._transaction_ends.on_disturbance(self._now_ms())
         self._open_requests.close(

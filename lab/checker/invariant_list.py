@@ -25,6 +25,7 @@ from regroup.lab.checker.members.own_words import OWN_WORDS_SENTENCES
 from regroup.lab.checker.members.planned_members import PLANNED_SENTENCES
 from regroup.lab.checker.members.poll_timeouts import POLL_TIMEOUT_SENTENCES
 from regroup.lab.checker.members.reconnections import WAITS_TO_RECONNECT
+from regroup.lab.checker.members.records.acknowledged_records import FETCH_IS_COMPLETE
 from regroup.lab.checker.members.records.fetched_offsets import TAKES_WHAT_IT_GOT
 from regroup.lab.checker.members.records.outputs import OUTPUT_SENTENCES
 from regroup.lab.checker.members.records.positions import POSITION_SENTENCES
@@ -54,6 +55,7 @@ MEMBER_SENTENCES: Final = (
     m.NO_RECORD_SKIPPED,
     COUNTED_AS_IT_WAS,
     *SENT_SENTENCES,
+    FETCH_IS_COMPLETE,
     TAKES_WHAT_IT_GOT,
     *POSITION_SENTENCES,
     *POLL_TIMEOUT_SENTENCES,

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from regroup.coordinator.classic import admin, heartbeat_leave
 from regroup.coordinator.commands import DescribeGroup, LeaveGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
-from regroup.lab.planted_bugs.bug import BugContext, patch_handler, planted_bug
+from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_handler, planted_bug
+from regroup.server.log.partition_log import PartitionLog
 
 
 def _with_fewer_members(decision: Decision, kept: int) -> Decision:
@@ -33,3 +34,15 @@ def description_leaves_a_member_out() -> BugContext:
         return _with_fewer_members(admin.describe_group(builder, command), -1)
 
     return patch_handler(DescribeGroup, describe)
+
+
+@planted_bug
+def fetch_leaves_the_first_batch_out() -> BugContext:
+    """A Fetch response that has three or more batches of a partition to return leaves out the first of them."""
+    right = PartitionLog.read
+
+    def read(log: PartitionLog, offset: int, **limits: Any) -> list[bytes]:
+        batches = right(log, offset, **limits)
+        return batches[1:] if len(batches) > 2 else batches
+
+    return patch_attribute(PartitionLog, "read", read)

@@ -206,10 +206,12 @@ class SimulatedMembers:
         if planned.transforms_to and self.has_workload:
             if former := self._transforms.get(name):
                 former.stop()
+            client = self.transactional_client(name)
+            client.transport = self._with_acknowledgements(client.transport)
             self._transforms[name] = TransformingProducer(
                 name,
                 planned,
-                self.transactional_client(name),
+                client,
                 self._rng,
                 output_partitions=self._plan.topics[planned.transforms_to],
                 generation=lambda: self.by_name[name].consumer.generation,
@@ -289,6 +291,7 @@ class SimulatedMembers:
             if observer is not None:
                 observer.add_producer(topic, draw)
                 transport = ObservedTransport(transport, observer.on_request, observer.on_response)
+                transport = self._with_acknowledgements(transport)
             producer = SimulatedProducer(
                 transport,
                 topic,
@@ -351,6 +354,14 @@ class SimulatedMembers:
         return ObservedTransport(
             transport, partial(self._on_request, name), partial(self._checker.members.on_response, name)
         )
+
+    def _with_acknowledgements(self, transport: MemberTransport) -> MemberTransport:
+        """The transport of a producer, which reports the records that brokers acknowledge to the checker, if there is
+        one."""
+        if self._checker is None:
+            return transport
+        acknowledged = self._checker.members.acknowledged
+        return ObservedTransport(transport, acknowledged.on_request, acknowledged.on_produced)
 
     def _with_planned_responses(self, name: str, transport: MemberTransport) -> MemberTransport:
         """The transport, with unknown error codes and topics in responses and with late ones if the plan has such

@@ -28,6 +28,7 @@ from regroup.lab.checker.members.paused_members import FormerZombies, PausedMemb
 from regroup.lab.checker.members.planned_members import PlannedMembers
 from regroup.lab.checker.members.poll_timeouts import POLL_SLACK_MS, POLL_TIMEOUT, PollTimeouts, is_heartbeat
 from regroup.lab.checker.members.reconnections import Reconnections
+from regroup.lab.checker.members.records.acknowledged_records import AcknowledgedRecords
 from regroup.lab.checker.members.records.fetched_offsets import FetchedOffsets
 from regroup.lab.checker.members.records.ledgers import GroupLedger, MemberLedger
 from regroup.lab.checker.members.records.outputs import OutputLedger
@@ -84,6 +85,7 @@ class ObservedMembers:
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
         self._sent, self._fetched = SentRecords(), FetchedOffsets()
+        self.acknowledged = AcknowledgedRecords()
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
             *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
@@ -202,6 +204,7 @@ class ObservedMembers:
         if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
             self._owners.on_unsound_assignment(message.group_id, message.generation_id)
         self._fenced_commits.on_request(name, message)
+        self.acknowledged.on_request(message)
         if isinstance(message, OffsetCommitRequest):
             self._positions.on_commit_request(name, message)
         self._report_each(
@@ -238,6 +241,7 @@ class ObservedMembers:
         self._fenced_commits.on_response(name, message, response)
         self._planned.on_response(name, message, response)
         self._sent.on_response(name, response)
+        self._report_each(self.acknowledged.on_fetched(name, message, response))
         self._fetched.on_response(name, response)
         if isinstance(message, OffsetCommitRequest) and response is not None:
             accepted = accepted_offsets(message, response)
@@ -392,12 +396,14 @@ class ObservedMembers:
         """Note that a topic is being deleted: members may see that before it is stored, and then read a new one of its
         name."""
         self._positions.on_topic_deleted(topic)
+        self.acknowledged.on_topic_deleted(topic)
         self.subscriptions.on_topic_deleted(topic)
 
     def on_topic_deleted(self, topic: str, at_ms: int) -> None:
         """Note that the deletion of a topic is stored: its partitions need no owner, and in a new topic of its name
         offsets begin at 0."""
         self._owners.on_topic_deleted(topic, at_ms)
+        self.acknowledged.on_topic_deleted(topic)
 
     def on_topic_created(self, topic: str) -> None:
         """Note that the creation of a topic is stored: its partitions need owners."""

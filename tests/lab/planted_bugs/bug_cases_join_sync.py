@@ -6,6 +6,7 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.group import GroupState
 from regroup.lab.planted_bugs import joining, responses, syncing
 from regroup.protocol.errors import ErrorCode as E
+from regroup.server.log.partition_log import PartitionLog
 from tests.coordinator.group_harness import GroupHarness
 from tests.coordinator.simulated_client import sync_all
 from tests.lab.planted_bugs.bug_cases import bug_case
@@ -159,3 +160,11 @@ def a_group_of_two_is_described() -> Any:
     harness = GroupHarness()
     harness.reach_stable("anna", "ben")
     return len(harness.describe_group().members)
+
+
+@bug_case(responses.fetch_leaves_the_first_batch_out, expected=[3, 2], with_bug=[2, 2])
+def three_batches_are_read_and_then_two() -> Any:
+    log = PartitionLog(leader_epoch=0, retention_bytes=-1)
+    for _ in range(3):
+        log.append_marker(1, 0, committed=True, at_ms=0)
+    return [len(log.read(each, before=3, max_bytes=1_000, at_least_one=True)) for each in (0, 1)]
