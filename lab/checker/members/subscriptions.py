@@ -30,7 +30,8 @@ PATTERN_NEEDS_METADATA: Final = (
 )
 LEADER_ASSIGNS_ALL_TOPICS: Final = (
     "A leader assigns partitions of each topic to which its members subscribe, if it has existed from the beginning, "
-    "no member owns any yet, and the leader's last Metadata response has no error of it."
+    "no member owns any yet, and neither the leader's last Metadata response before its JoinGroup response nor a later "
+    "one has an error of it."
 )
 UNSUBSCRIBED_COMMITS: Final = "A consumer that has not subscribed commits without a membership."
 LATE_ERROR_WAITS: Final = (
@@ -65,7 +66,8 @@ class Subscriptions:
         self._late_errors: dict[str, int] = {}
         """By the name of a member that has unsubscribed, the error code of a JoinGroup response that came later."""
         self._to_assign: dict[str, set[str]] = {}
-        """By the name of a leader, the topics to which the members of its generation subscribe."""
+        """By the name of a leader, the topics to which the members of its generation subscribe, and that it may
+        know."""
 
     def expect_topics(self, topics: Iterable[str]) -> None:
         """Note that these topics exist from the beginning of the run."""
@@ -110,6 +112,8 @@ class Subscriptions:
         if isinstance(response, MetadataResponse):
             self._without_metadata.discard(name)
             self._not_found[name] = {each.name or "" for each in response.topics if each.error_code}
+            if name in self._to_assign:
+                self._to_assign[name] -= self._not_found[name]
         elif isinstance(response, JoinGroupResponse):
             if response.error_code and name in self._unsubscribed:
                 self._late_errors[name] = response.error_code
@@ -119,7 +123,9 @@ class Subscriptions:
             if leads and name in self._sound and name not in self._paused:
                 subscriptions = [each for row in response.members if (each := _subscription(row.metadata)) is not None]
                 owned = {each.topic for row in subscriptions for each in row.owned_partitions}
-                self._to_assign[name] = {topic for row in subscriptions for topic in row.topics} - owned
+                subscribed = {topic for row in subscriptions for topic in row.topics}
+                # The leader may assign now, and send its SyncGroup when its metadata say something else.
+                self._to_assign[name] = subscribed - owned - self._not_found.get(name, set())
 
     def on_error(self, name: str, error: ConsumerError) -> MemberViolation | None:
         """Check an error that ends poll()."""
@@ -135,7 +141,7 @@ class Subscriptions:
             case JoinGroupRequest() if name in self._without_metadata:
                 return MemberViolation(PATTERN_NEEDS_METADATA, f"{name} joins without metadata")
             case SyncGroupRequest() if message.assignments and name in self._to_assign:
-                wanted = (self._to_assign.pop(name) & self._topics) - self._not_found.get(name, set())
+                wanted = self._to_assign.pop(name) & self._topics
                 assigned = {
                     partition.topic
                     for each in message.assignments

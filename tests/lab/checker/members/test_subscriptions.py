@@ -1,6 +1,6 @@
 """When members join, and which topics their leaders assign."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 import pytest
 
@@ -54,7 +54,13 @@ def join(observed: Subscriptions) -> MemberViolation | None:
     return observed.on_request("anna", JOIN)
 
 
-def lead(observed: Subscriptions, *assigned: str, owned: str = "", skips: bool = False) -> MemberViolation | None:
+def lead(
+    observed: Subscriptions,
+    *assigned: str,
+    owned: str = "",
+    skips: bool = False,
+    metadata_since: Iterable[MetadataResponse] = (),
+) -> MemberViolation | None:
     """What is found if anna leads a group of subscribers to orders and clicks, and assigns partitions of `assigned`."""
     owns = (TopicPartition(owned, 0),) if owned else ()
     metadata = encode_subscription(Subscription(1, ("orders", "clicks"), owned_partitions=owns))
@@ -63,6 +69,8 @@ def lead(observed: Subscriptions, *assigned: str, owned: str = "", skips: bool =
         "anna",
         JoinGroupResponse(generation_id=1, leader="a", member_id="a", members=[member], skip_assignment=skips),
     )
+    for each in metadata_since:
+        observed.on_response("anna", each)
     assignment = encode_assignment(Assignment(1, tuple(TopicPartition(each, 0) for each in assigned)))
     row = SyncGroupRequestAssignment(member_id="a", assignment=assignment)
     sync = SyncGroupRequest(group_id="payments", generation_id=1, member_id="a", assignments=[row])
@@ -175,6 +183,24 @@ def test_a_leader_need_not_assign_a_topic_that_does_not_exist_by_its_metadata() 
     violation = lead(observed, "orders")
     assert violation is not None
     assert violation.sentence == LEADER_ASSIGNS_ALL_TOPICS
+
+
+MISSING = MetadataResponseTopic(name="clicks", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [([MISSING], [[]]), ([], [[MISSING]]), ([], [[MISSING], []])],
+    ids=["before it leads", "before it sends SyncGroup", "in between"],
+)
+def test_a_leader_may_assign_by_metadata_that_have_changed_before_its_sync_group(
+    before: list[MetadataResponseTopic], since: list[list[MetadataResponseTopic]]
+) -> None:
+    observed = subscriptions()
+    observed.on_response("anna", MetadataResponse(brokers=[], topics=before))
+    assert (
+        lead(observed, "orders", metadata_since=[MetadataResponse(brokers=[], topics=each) for each in since]) is None
+    )
 
 
 def test_a_new_process_has_neither_the_late_error_nor_the_metadata_of_the_former_one() -> None:
