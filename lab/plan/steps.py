@@ -119,8 +119,8 @@ class AbandonsTransaction(Sentence, frozen=True):
 
 
 class IsFencedInTransaction(Sentence, frozen=True):
-    """The same, and another producer with the same transactional id begins a transaction before the first one commits,
-    which sends all its requests after that and is refused."""
+    """The same, and another producer with the same transactional id begins a transaction before the first one commits.
+    The first one then sends all its requests, and each is refused."""
 
     templates = ("{member} is fenced in a transaction",)
     member: str

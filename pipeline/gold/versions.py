@@ -138,7 +138,7 @@ def current_version(folder: LocationLike) -> TablesVersion | None:
 def new_version(folder: LocationLike) -> Location:
     """A folder for the next version. Its name has a random part, so that no other build takes the same.
 
-    The number is higher than that of the current version too, even if somebody has removed that one's folder.
+    The number is higher than that of the current version too, even if that one's folder was removed.
     """
     numbers = [version_number(each.name) for each in tables_folder(folder).folders()]
     with suppress(TablesMissing):  # a damaged current.json is written again

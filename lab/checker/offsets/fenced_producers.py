@@ -5,7 +5,7 @@
     fenced.on_response(message, response)                            # what is wrong with the response
 
 Clients report what they send and receive. A producer is fenced once a client has received a newer epoch for its
-transactional id. A request that was sent before may still be accepted, since nobody knows in which order they arrived.
+transactional id. A request that was sent before may still be accepted, since the order of arrival is not known.
 """
 
 from collections.abc import Iterator, Mapping

@@ -106,7 +106,7 @@ class TransactionEnds:
         self._disturbed_ms = now_ms
 
     def on_stored(self, record: NewRecord, event: Event | None, now_ms: int) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with a stored record: an outcome that nobody has asked for, or that comes too late.
+        """Yield what is wrong with a stored record: an outcome that no client has asked for, or that comes too late.
 
         `event` is that of a group, None for a record of the cluster.
         """

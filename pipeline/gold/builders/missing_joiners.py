@@ -88,7 +88,7 @@ class MissingJoiners:
 def waits_for_all(group: Group) -> bool:
     """Whether a join phase runs that ends once every member has joined and no member id is pending.
 
-    The initial rebalance delay waits for nobody (KIP-134).
+    The initial rebalance delay waits for no member (KIP-134).
     """
     phase = group.join_phase
     return group.state is GroupState.PREPARING_REBALANCE and phase is not None and not phase.is_initial

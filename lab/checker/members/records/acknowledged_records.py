@@ -1,4 +1,4 @@
-"""Records that producers were told are written: a Fetch response leaves none of them out before its last record.
+"""Records whose Produce request was acknowledged: no Fetch response leaves one out before its last record.
 
 acknowledged = AcknowledgedRecords()
 acknowledged.on_request(message)                       # a Produce or Fetch request is sent

@@ -108,7 +108,7 @@ def test_each_request_of_a_fenced_producer_has_the_error_code_of_its_api(request
 @pytest.mark.parametrize("request_of", [each for each, _ in REQUESTS])
 def test_a_producer_that_is_not_fenced_may_get_anything(request_of: Any) -> None:
     fenced = FencedProducers()
-    assert found(fenced, request_of(0), ErrorCode.NONE) == [], "nobody knows an epoch"
+    assert found(fenced, request_of(0), ErrorCode.NONE) == [], "no epoch is known yet"
     initialized(fenced, 1)
     initialized(fenced, 2, ErrorCode.CONCURRENT_TRANSACTIONS)
     for code in (ErrorCode.NONE, FENCED, OLD_EPOCH):

@@ -74,7 +74,7 @@ def test_a_transaction_may_end_at_any_time_as_its_own_producer_asks(committed: b
 
 
 @pytest.mark.parametrize(("committed", "ending"), [(True, "committed"), (False, "aborted")])
-def test_an_end_that_nobody_has_asked_for_is_found(committed: bool, ending: str) -> None:
+def test_an_end_that_no_client_has_asked_for_is_found(committed: bool, ending: str) -> None:
     for asked_epoch, asked in ((0, not committed), (3, committed)):
         run = Run()
         run.end(asked_epoch, committed=asked)

@@ -1,4 +1,4 @@
-"""A Fetch response leaves out no record whose producer was told that it is written."""
+"""A Fetch response leaves out no record whose Produce request was acknowledged."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def fetch_response(*batches: bytes, **fields: Any) -> FetchResponse:
 
 
 class Lab:
-    """What producers were told, and what members are sent."""
+    """What producers get acknowledged, and what members are sent."""
 
     def __init__(self) -> None:
         self.records = AcknowledgedRecords()
