@@ -23,6 +23,7 @@ from regroup.lab.checker.classic.phases import (
     a_join_phase_ends_with_the_last_missing_member,
     a_member_that_has_synced_stays,
 )
+from regroup.lab.checker.classic.session_deadlines import wrong_session_deadline
 from regroup.lab.checker.classic.sessions import early_deadline
 from regroup.lab.checker.consumer.rules import INVALID_BY_ITSELF
 from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
@@ -350,6 +351,14 @@ def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExc
         last_seen_ms = state.timeouts.last_seen_ms.get(command.member_id)
         return early_expiry(exchange, last_seen_ms, state.timeouts.session_timeout_ms)
     return early_deadline(exchange, state.timeouts.sessions)
+
+
+def a_session_has_the_deadline_of_its_last_start(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """The deadline of each session in a classic group counts from what last started the session again.
+
+    It is looked at after each request but an accepted heartbeat; in groups of more than 7 members not after each.
+    """
+    return wrong_session_deadline(exchange, state.timeouts.sessions)
 
 
 def a_deadline_does_not_pass_early(state: CheckerState, exchange: ObservedExchange) -> str | None:

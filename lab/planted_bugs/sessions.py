@@ -1,17 +1,19 @@
 """Bugs in sessions: which request starts which one again, and how long a member or a member id may be silent."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from regroup.coordinator.classic import heartbeat_leave, rebalance, sync
-from regroup.coordinator.commands import Deadline, DeadlineKind, Heartbeat, OffsetCommit, SyncGroup
+from regroup.coordinator.commands import Deadline, DeadlineKind, Heartbeat, JoinGroup, OffsetCommit, SyncGroup
 from regroup.coordinator.decide import HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group, MemberId
 from regroup.coordinator.runtime import deadlines, group_coordinator
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_handler, planted_bug
+from regroup.protocol.errors import ErrorCode
 
 
 @planted_bug
@@ -32,15 +34,7 @@ def heartbeat_keeps_every_member() -> BugContext:
 @planted_bug
 def refused_sync_keeps_its_member() -> BugContext:
     """Every SyncGroup of a member starts its session again, also one that is answered at once in Stable."""
-    right = HANDLERS[SyncGroup]
-
-    def sync_group(builder: DecisionBuilder, command: SyncGroup) -> Decision:
-        decision: Decision = right(builder, command)
-        touched = dict.fromkeys((*decision.touched_sessions, command.member_id))
-        present = tuple(each for each in touched if each in decision.group.members)
-        return replace(decision, touched_sessions=present)
-
-    return patch_handler(SyncGroup, sync_group)
+    return patch_handler(SyncGroup, _with_session_of_sender(HANDLERS[SyncGroup]))
 
 
 @planted_bug
@@ -78,6 +72,42 @@ def assignment_does_not_renew_sessions() -> BugContext:
         decision.touched_sessions = touched
 
     return patch_attribute(sync, "commit_assignments", commit_assignments)
+
+
+@planted_bug
+def refused_commit_keeps_its_member() -> BugContext:
+    """An OffsetCommit of a member starts its session again, also one that is refused."""
+    return patch_handler(OffsetCommit, _with_session_of_sender(HANDLERS[OffsetCommit]))
+
+
+@planted_bug
+def answered_join_keeps_its_member() -> BugContext:
+    """Every JoinGroup of a member starts its session again, also one that is answered without a rebalance."""
+    return patch_handler(JoinGroup, _with_session_of_sender(HANDLERS[JoinGroup]))
+
+
+def _with_session_of_sender(right: Callable[[DecisionBuilder, Any], Decision]) -> Callable[..., Decision]:
+    """A handler that decides as `right`, and starts the session of the sender again if it is a member."""
+
+    def decide(builder: DecisionBuilder, command: Any) -> Decision:
+        decision = right(builder, command)
+        touched = dict.fromkeys((*decision.touched_sessions, command.member_id))
+        return replace(decision, touched_sessions=tuple(each for each in touched if each in decision.group.members))
+
+    return decide
+
+
+@planted_bug
+def refused_sync_ends_no_wait() -> BugContext:
+    """A held SyncGroup that a rebalance refuses does not start the session of its member again."""
+    right = rebalance.abort_sync_phase
+
+    def abort_sync_phase(decision: DecisionBuilder, code: ErrorCode) -> None:
+        touched = dict(decision.touched_sessions)
+        right(decision, code)
+        decision.touched_sessions = touched
+
+    return patch_attribute(rebalance, "abort_sync_phase", abort_sync_phase)
 
 
 @planted_bug

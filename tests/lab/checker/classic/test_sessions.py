@@ -1,4 +1,5 @@
-"""What starts the session of a classic member again, when it is overdue, and which deadlines come too early."""
+"""What starts the session of a classic member again, when it is overdue, which deadlines come too early, and which
+deadlines a coordinator may name."""
 
 from typing import Any
 
@@ -8,13 +9,16 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberProfile, PendingJoinMember
+from regroup.coordinator.responses import heartbeat_response
 from regroup.coordinator.topics import NO_TOPICS
+from regroup.lab.checker.classic.session_deadlines import wrong_session_deadline
 from regroup.lab.checker.classic.sessions import (
     NEW_MEMBER_TIMEOUT_MS,
     ClassicSessions,
     early_deadline,
     restarted_by,
 )
+from regroup.protocol.errors import ErrorCode
 from tests.lab.checker.made_exchanges import made_exchange
 
 PROFILE = MemberProfile(session_timeout_ms=10_000, rebalance_timeout_ms=60_000, supported_protocols=())
@@ -235,3 +239,67 @@ def test_a_deadline_without_an_effect_and_one_of_nobody_are_in_order() -> None:
     command = deadline(SESSION, 1, last_seen_ms=0)
     assert early_deadline(made_exchange(command, STABLE, STABLE), seen_at(0)) is None
     assert early(deadline(SESSION, 1, "carla", last_seen_ms=0), STABLE) is None
+
+
+# -- the deadlines that a coordinator names
+
+
+def look(
+    command: c.Command,
+    present: Group = STABLE,
+    *named: c.Deadline,
+    known: ClassicSessions | None = None,
+    number: int = 1,
+    response: Any = None,
+) -> str | None:
+    """What is wrong with the deadlines that a coordinator names after a command that has left its group as it was."""
+    exchange = made_exchange(command, present, present, response)
+    exchange.exchange_number = number
+    exchange.coordinator.refusal = None
+    exchange.coordinator.group.return_value = present
+    exchange.coordinator.deadlines.return_value = named
+    return wrong_session_deadline(exchange, known or seen_at(1_000))
+
+
+def ends(at_ms: int, name: str = "anna") -> c.Deadline:
+    return c.Deadline(at_ms, SESSION, name, at_ms - PROFILE.session_timeout_ms)
+
+
+REFUSED = commit(generation_id=1)
+
+
+def test_a_session_whose_deadline_counts_from_a_request_that_was_refused_is_found() -> None:
+    assert look(REFUSED, STABLE, ends(11_000)) is None
+    assert look(REFUSED, STABLE, ends(13_000)) == "anna has the deadline 13000 ms, and its session ends at 11000 ms"
+
+
+def test_a_session_without_a_deadline_and_one_that_runs_beside_a_held_request_are_found() -> None:
+    assert look(REFUSED, STABLE, ends(11_000, "ben")) == "anna has a session that ends at 11000 ms, and no deadline"
+    waits = group(member("anna", awaiting=AwaitedResponse.JOIN), BEN)
+    assert look(REFUSED, waits, ends(11_000)) == "anna awaits its join, and its session has a deadline"
+    assert look(REFUSED, waits) is None
+
+
+def test_a_session_whose_start_is_not_known_and_that_of_a_new_member_have_any_deadline() -> None:
+    assert look(REFUSED, STABLE, ends(11_000), ends(5, "ben")) is None
+    assert look(REFUSED, group(member("anna", is_new=True)), ends(5)) is None
+
+
+def test_deadlines_are_not_looked_at_after_an_accepted_heartbeat() -> None:
+    wrong, beats = ends(13_000), c.Heartbeat(**named(at_ms=3_000))
+    assert look(beats, STABLE, wrong, response=heartbeat_response()) is None
+    assert look(beats, STABLE, wrong, response=heartbeat_response(ErrorCode.ILLEGAL_GENERATION))
+
+
+def test_the_deadlines_of_a_group_that_has_changed_since_are_not_looked_at() -> None:
+    exchange = made_exchange(REFUSED, STABLE)
+    exchange.coordinator.refusal = None
+    exchange.coordinator.deadlines.return_value = (ends(13_000),)
+    exchange.coordinator.group.return_value = SYNCING
+    assert wrong_session_deadline(exchange, seen_at(1_000)) is None
+
+
+def test_the_deadlines_of_a_large_group_are_looked_at_after_some_commands() -> None:
+    large = group(ANNA, *(member(f"member-{number}") for number in range(1, 24)))
+    looks = [number for number in range(1, 9) if look(REFUSED, large, ends(13_000), number=number)]
+    assert looks == [4, 8]
