@@ -85,6 +85,16 @@ class OldEpochIsSent(Sentence, frozen=True):
     member: str
 
 
+class OldGenerationIsSent(Sentence, frozen=True):
+    """A client sends a request with the member id of a consumer and the generation, or the epoch, before its present
+    one: as if it had been delayed. Nothing is sent while the consumer has had only one, nor a Heartbeat or SyncGroup of
+    a consumer of the consumer protocol."""
+
+    templates = ("a client sends {named_request} of {member} with the generation before",)
+    named_request: str
+    member: str
+
+
 class OtherBrokerIsAsked(Sentence, frozen=True):
     """A client fetches the offsets of a group, and deletes the group, on a broker that is not its coordinator."""
 
@@ -129,5 +139,6 @@ RareClientStep = (
     | RackIsLeftOut
     | NewMemberCommitsAndJoins
     | OldEpochIsSent
+    | OldGenerationIsSent
     | OtherBrokerIsAsked
 )

@@ -85,6 +85,8 @@ ERROR_NAME: Final = Placeholder("|".join(code.name for code in ErrorCode), "FENC
 """An error code by Kafka's name."""
 FLAWED_REQUEST: Final = Placeholder("|".join((*FLAWED_REQUESTS, *ODD_REQUESTS)), FLAWED_REQUESTS[4])
 """A request that has to be refused."""
+REQUEST_WITH_GENERATION: Final = Placeholder("Heartbeat|SyncGroup|OffsetCommit", "OffsetCommit")
+"""A request that names the generation of its member, by Kafka's name."""
 
 PLACEHOLDERS: Final[dict[str, Placeholder]] = {
     "member": MEMBER_NAME,
@@ -98,6 +100,7 @@ PLACEHOLDERS: Final[dict[str, Placeholder]] = {
     "api": API_NAME,
     "code": ERROR_NAME,
     "flaw": FLAWED_REQUEST,
+    "named_request": REQUEST_WITH_GENERATION,
     "count": COUNT,
     "number": COUNT,
     "partition_seconds": DECIMAL,

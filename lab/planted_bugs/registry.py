@@ -9,6 +9,7 @@ from regroup.lab.planted_bugs import (
     folding,
     joining,
     members,
+    old_generations,
     phases,
     responses,
     sessions,
@@ -36,7 +37,7 @@ TRANSACTION_BUGS: Final = bugs_in(transactions)
 """The bugs of transactions, which members need that write records in them."""
 
 BUGS: Final = (
-    bugs_in(*(joining, phases, syncing, staying, sessions, responses, durability, folding, members))
+    bugs_in(*(joining, phases, syncing, staying, sessions, old_generations, responses, durability, folding, members))
     | TRANSACTION_BUGS
     | CONSUMER_PROTOCOL_BUGS
 )

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.rare_steps import OldEpochIsSent, OldGenerationIsSent
 from regroup.lab.plan.steps import (
     BecomesZombie,
     GroupIsDescribed,
@@ -163,7 +164,7 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     it gives partitions up. In every fourth the network is slow, and members lose the responses that confirm a release.
     In every sixth the only member becomes a zombie. In every fourth other one a member of the consumer protocol joins
     classic ones, and leaves them again. In every eighth all subscribe to a pattern, and a topic that it matches is
-    created.
+    created. In every fifth, heartbeats and commits arrive with epochs from before.
     """
     plan = draw_plan(
         seed,
@@ -201,6 +202,9 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
         steps.append(_after("", 30_000, TopicIsCreated("orders-2", 2)))
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
+    if seed % 5 == 3:
+        former = (OldEpochIsSent(first), OldGenerationIsSent("OffsetCommit", first))
+        steps += [_after("", at_ms, each) for at_ms in range(20_000, 120_000, 10_000) for each in former]
     steps += _descriptions(seed)
     return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
 

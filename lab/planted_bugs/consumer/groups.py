@@ -80,6 +80,17 @@ def removed_member_goes_on() -> BugContext:
 
 
 @planted_bug
+def any_older_epoch_beats() -> BugContext:
+    """A heartbeat of a member of the consumer protocol is accepted with any older epoch."""
+    right = checks.refuse_epoch
+
+    def refuse_epoch(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+        return None if command.member_epoch < member.epoch else right(member, command)
+
+    return patch_attribute(heartbeat, "refuse_epoch", refuse_epoch)
+
+
+@planted_bug
 def refused_heartbeat_bumps_the_epoch() -> BugContext:
     """A heartbeat of a member that was removed is refused, and bumps the epoch of the group."""
 

@@ -30,6 +30,12 @@ def older_epoch_commits_nothing() -> BugContext:
 
 
 @planted_bug
+def older_epoch_commits_everything() -> BugContext:
+    """A commit with an older epoch is accepted, also of partitions that the member has not had since."""
+    return patch_attribute(offset_rules, "may_commit", lambda member, epoch, offsets: epoch <= member.epoch)
+
+
+@planted_bug
 def empty_group_takes_every_commit() -> BugContext:
     """An Empty group takes the commits of members that were removed, as if they came from outside the group."""
     right = offset_rules.ConsumerOffsetRules.refuse_commit

@@ -14,6 +14,7 @@ from regroup.lab.plan.rare_steps import (
     CommitsByInstanceIdAlone,
     NewMemberCommitsAndJoins,
     OldEpochIsSent,
+    OldGenerationIsSent,
     OtherBrokerIsAsked,
     RackIsLeftOut,
 )
@@ -36,6 +37,8 @@ OTHER_BROKER_SHARE: Final = 1 / 6
 """The share of plans with several brokers in which a client takes another one for the coordinator of a group."""
 OLD_EPOCH_SHARE: Final = 1 / 2
 """The share of plans with the consumer protocol in which old heartbeats arrive."""
+OLD_GENERATION_SHARE: Final = 1 / 4
+"""The share of plans in which requests of members arrive with the generation before."""
 
 
 def draw_client_situations(
@@ -58,6 +61,11 @@ def draw_client_situations(
     if consumers and epochs.random() < OLD_EPOCH_SHARE:
         for _ in range(6):
             yield _at_drawn_time(epochs, duration_ms, OldEpochIsSent(epochs.choice(consumers)))
+    generations = random_stream("old generations")
+    if generations.random() < OLD_GENERATION_SHARE:
+        for _ in range(8):
+            api = generations.choice(("Heartbeat", "SyncGroup", "OffsetCommit"))
+            yield _at_drawn_time(generations, duration_ms, OldGenerationIsSent(api, generations.choice(names)))
     if classic and consumers:
         group = plan.members[consumers[0]].group
         racks = random_stream("racks")

@@ -16,6 +16,7 @@ from regroup.lab.simulation.clients.rare_clients import (
     come_and_go,
     commit_and_join,
     heartbeat_with_old_epoch,
+    request_of_former_generation,
 )
 from regroup.lab.simulation.clients.unsubscribed_consumer import UNSUBSCRIBED_HOST, UnsubscribedConsumer
 from regroup.lab.simulation.world import World
@@ -115,6 +116,9 @@ def _perform_rare_step(step: rare.RareClientStep, world: World) -> None:
         case rare.OldEpochIsSent(member):
             if (heartbeat := heartbeat_with_old_epoch(member, world)) is not None:
                 _spawn(world, NEW_MEMBER_HOST, heartbeat.group_id, heartbeat)
+        case rare.OldGenerationIsSent(api, member):
+            if (message := request_of_former_generation(api, member, world)) is not None:
+                _spawn_once(world, message.group_id, message, COMMIT_BY_NAME)
         case rare.OtherBrokerIsAsked(group):
             world.spawn(ask_other_broker(world.members.other_client(ADMINISTRATOR_HOST), group))
 
@@ -128,10 +132,8 @@ def _spawn(
     world.spawn(send())
 
 
-def _spawn_once(
-    world: World, group: str, message: JoinGroupRequest, max_versions: Mapping[int, int] | None = None
-) -> None:
-    """Send one JoinGroup to this group, in a task of its own. Nothing waits for its response, which may be held for
+def _spawn_once(world: World, group: str, message: Message, max_versions: Mapping[int, int] | None = None) -> None:
+    """Send one request to this group, in a task of its own. Nothing waits for its response, which may be held for
     minutes."""
     client: LabClient = world.members.other_client(NEW_MEMBER_HOST, max_versions)
     task = world.loop.create_task(client.send_once(group, message))

@@ -4,6 +4,7 @@ A coordinator has to refuse the outdated ones, and other brokers what they are a
 """
 
 import asyncio
+from collections.abc import Collection
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,11 +13,24 @@ from regroup.lab.plan.validation import CONSUMER
 from regroup.lab.simulation.clients.lab_client import LabClient
 from regroup.lab.simulation.world import World
 from regroup.protocol.consumer.primitives import by_topic
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupTopicPartitions
 from regroup.protocol.messages.describe import DeleteGroupsRequest
-from regroup.protocol.messages.group import JoinGroupRequest, LeaveGroupRequest, MemberIdentity, SyncGroupRequest
-from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest, OffsetFetchRequestGroup
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+)
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+)
 from regroup.protocol.topic_ids import topic_id_bytes
 
 COMMIT_PRECEDES_JOIN_S: Final = 0.3
@@ -101,6 +115,56 @@ def heartbeat_with_old_epoch(member: str, world: World) -> ConsumerGroupHeartbea
         instance_id=planned.instance_id,
         topic_partitions=owned,
     )
+
+
+def request_of_former_generation(
+    api: str, member: str, world: World
+) -> HeartbeatRequest | SyncGroupRequest | OffsetCommitRequest | None:
+    """A request of a member with the generation, or the epoch, before its present one; None if there was none, or if
+    the member could not send this request.
+
+    A commit is of a partition that the member does not own, so that it takes nothing back where it is accepted.
+    """
+    planned, running = world.plan.members[member], world.members.by_name.get(member)
+    if running is None or running.is_stopped or (planned.protocol == CONSUMER and api != "OffsetCommit"):
+        return None
+    generation = running.consumer.generation
+    member_id, former = generation.member_id, generation.generation_id - 1
+    if not member_id or former < 1:
+        return None
+    group, instance_id = planned.group, planned.instance_id
+    if api == "Heartbeat":
+        return HeartbeatRequest(
+            group_id=group, generation_id=former, member_id=member_id, group_instance_id=instance_id
+        )
+    if api == "SyncGroup":
+        return SyncGroupRequest(
+            group_id=group,
+            generation_id=former,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            protocol_type="consumer",
+            protocol_name=generation.protocol_name,
+        )
+    topics = _one_partition_of_others(running.consumer.assigned_partitions, world)
+    commit = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=former,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=topics,
+    )
+    return commit if topics else None
+
+
+def _one_partition_of_others(owned: Collection[TopicPartition], world: World) -> list[OffsetCommitRequestTopic]:
+    """Offset 0 of the first partition in the plan that is not among these; empty if there is none."""
+    for name, partitions in world.plan.topics.items():
+        for index in range(partitions):
+            if TopicPartition(name, index) not in owned:
+                rows = [OffsetCommitRequestPartition(partition_index=index, committed_offset=0)]
+                return [OffsetCommitRequestTopic(name=name, partitions=rows)]
+    return []
 
 
 async def ask_other_broker(client: LabClient, group: str) -> None:

@@ -102,6 +102,33 @@ def test_a_heartbeat_with_an_epoch_from_long_ago_is_fenced(monkeypatch: pytest.M
     assert [each.error_code for each in responses] == [ErrorCode.FENCED_MEMBER_EPOCH]
 
 
+def test_requests_with_the_generation_before_are_refused_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = responses_of_clients(monkeypatch, "send_once")
+    apis = ("Heartbeat", "SyncGroup", "OffsetCommit")
+    sent = "".join(f"\n  - at 25s: a client sends {api} of anna with the generation before" for api in apis)
+    played = outcome("at 10s: anna requests a rebalance" + sent)
+    assert [first_code(each) for each in responses] == [ErrorCode.ILLEGAL_GENERATION] * 3
+    assert not played.failed
+
+
+def test_a_commit_with_the_epoch_before_is_of_a_partition_that_the_member_does_not_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    responses = responses_of_clients(monkeypatch, "send_once")
+    sent = "".join(
+        f"\n  - at 25s: a client sends {api} of anna with the generation before"
+        for api in ("OffsetCommit", "Heartbeat")
+    )
+    outcome("at 10s: ben restarts after 1s" + sent, anna=CONSUMER, ben=CONSUMER)
+    assert [first_code(each) for each in responses] == [ErrorCode.STALE_MEMBER_EPOCH], "it sends no such Heartbeat"
+
+
+def test_nothing_is_sent_with_the_generation_before_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = responses_of_clients(monkeypatch, "send_once")
+    outcome("at 3s: a client sends Heartbeat of anna with the generation before")
+    assert responses == []
+
+
 def test_a_broker_that_is_not_the_coordinator_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     responses = responses_of_clients(monkeypatch, "send_to_other_broker")
     step = "at 15s: a client takes another broker for the coordinator of group lab"
