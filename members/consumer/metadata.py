@@ -48,9 +48,14 @@ class ConsumerMetadata:
         """The metadata and topics from which the last snapshot was made. While they are the same, it is reused."""
 
     def subscribe(self, subscription: Subscribe) -> None:
-        """Change the subscription. The next poll requests the metadata of its topics."""
-        self._names = () if subscription.pattern else tuple(sorted(dict.fromkeys(subscription.topics), key=utf16_order))
-        self._pattern = subscription.pattern
+        """Change the subscription. The next poll requests the metadata of its topics.
+
+        As in Java, a list of the topics to which the consumer has subscribed already changes nothing.
+        """
+        names = () if subscription.pattern else tuple(sorted(dict.fromkeys(subscription.topics), key=utf16_order))
+        if self.is_subscribed and subscription.pattern is None and self._pattern is None and names == self._names:
+            return
+        self._names, self._pattern = names, subscription.pattern
         self.is_subscribed = True
         self.is_current = False
         self._refresh_now()

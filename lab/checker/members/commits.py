@@ -42,6 +42,8 @@ OF_THE_MEMBERSHIP: Final = frozenset(
 SHORTEST_TIME_MS: Final = 4_000
 """A commit before partitions are given up is repeated for so long at least: a process that is closed gives it 5 s, a
 rebalance `max.poll.interval.ms`. A backoff of up to a second may be left of that."""
+LONGEST_BACKOFF_MS: Final = 1_200
+"""`retry.backoff.max.ms`, 1,000 by default, which is spread by 20 %."""
 COMMITS_AT_LAST_MS: Final = 60_000
 """Longer than a request may be under way, and than any interval of automatic commits in a plan."""
 
@@ -58,6 +60,8 @@ class _Process:
     """Member ids and generations whose commits were refused because of the membership."""
     sent_ms: dict[CommitOffsets, int] = field(default_factory=dict)
     """When each commit that is not complete was sent first, by its offsets."""
+    failed_ms: dict[CommitOffsets, tuple[int, int]] = field(default_factory=dict)
+    """When the last commit of these offsets that has failed was sent first, and when it ended."""
     failed_early_ms: int = -1
     """When a commit that was sent a short while before ended with an error that may be temporary; -1 if none has."""
     fetched_ms: dict[TopicPartition, int] = field(default_factory=dict)
@@ -98,7 +102,7 @@ class Commits:
         process = self._process(name)
         match message:
             case OffsetCommitRequest():
-                process.sent_ms.setdefault(offsets_of(message), self._now_ms())
+                self._note_sent(process, offsets_of(message))
                 process.fetched_ms.clear()
                 sender = message.member_id, message.generation_id_or_member_epoch
                 if sender in process.refused and name not in self._unjudged:
@@ -111,6 +115,16 @@ class Commits:
             case LeaveGroupRequest():
                 process.overdue = ""
         return None
+
+    def _note_sent(self, process: _Process, offsets: CommitOffsets) -> None:
+        """Note since when these offsets are being committed.
+
+        Several commits of the same offsets may be under way, and fail together. What is sent within a backoff of that
+        may repeat any of them, also one that was sent earlier than those that are complete.
+        """
+        sent_ms, ended_ms = process.failed_ms.pop(offsets, (0, -LONGEST_BACKOFF_MS - 1))
+        now_ms = self._now_ms()
+        process.sent_ms.setdefault(offsets, sent_ms if now_ms - ended_ms <= LONGEST_BACKOFF_MS else now_ms)
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note a commit that is refused because of the membership; None for a request that has failed.
@@ -129,7 +143,10 @@ class Commits:
     def on_completed(self, name: str, change: CommitCompleted) -> None:
         """Note how a commit has ended."""
         process = self._process(name)
-        sent_ms = process.sent_ms.pop(frozenset(change.offsets.items()), None)
+        offsets = frozenset(change.offsets.items())
+        sent_ms = process.sent_ms.pop(offsets, None)
+        if sent_ms is not None and change.error is not None:
+            process.failed_ms[offsets] = sent_ms, self._now_ms()
         is_temporary = change.error is not None and change.error.kind is ConsumerErrorKind.RETRIABLE_COMMIT_FAILED
         if is_temporary and sent_ms is not None and self._now_ms() - sent_ms < SHORTEST_TIME_MS:
             process.failed_early_ms = self._now_ms()

@@ -319,6 +319,7 @@ class ObservedMembers:
         """Note that the application of a member subscribes again."""
         self._calls.on_called(name)
         self.subscriptions.on_subscribe(name)
+        self._retries.on_subscribe(name)
 
     def on_unsubscribe(self, name: str) -> None:
         """Note that the application of a member unsubscribes from all topics: it gives up its partitions next."""

@@ -99,6 +99,11 @@ class Retries:
         self._searches.pop(name, None)
         self._zombies.discard(name)
 
+    def on_subscribe(self, name: str) -> None:
+        """Note that the application of a member subscribes: it may ask for the metadata of the topics at once."""
+        if name in self._searches:
+            self._searches[name].failed_ms.pop(MetadataRequest, None)
+
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a request by what has failed before."""
         search = self._searches.setdefault(name, _Search())

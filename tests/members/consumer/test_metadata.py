@@ -97,3 +97,13 @@ def test_a_new_subscription_ends_the_backoff_of_a_missing_topic() -> None:
     member.receive(Subscribe(("orders", "bills")))
     assert "Metadata" in member.open_request_names()
     assert pauses_ms(member, miss_the_topic, 2) == [100, 200]
+
+
+def test_a_new_subscription_ends_the_backoff_of_failed_requests_and_the_same_one_does_not() -> None:
+    member = polled()
+    fail(member)
+    member.receive(Subscribe(("orders",)))
+    assert pause_ms(member) == 100
+    fail(member)
+    member.receive(Subscribe(("clicks", "orders")))
+    assert pause_ms(member) == 0

@@ -142,6 +142,20 @@ def fetched(anna: Anna, offset: int | None = 17) -> Anna:
     return anna
 
 
+def test_what_is_sent_within_a_backoff_may_repeat_an_earlier_commit_of_the_same_offsets() -> None:
+    for backoff_ms, found in ((900, None), (1_300, REPEATED)):
+        anna = Anna()
+        anna.send(commit())  # by interval
+        anna.now_ms += 3_000
+        anna.send(commit())  # before partitions are given up
+        anna.complete(TEMPORARY)  # the first one; the second one is repeated
+        anna.now_ms += backoff_ms
+        anna.send(commit())
+        anna.now_ms += 3_000
+        anna.complete(TEMPORARY)
+        assert anna.revoke(ORDERS_0) == found
+
+
 def test_a_member_that_joins_again_without_any_commit_is_found() -> None:
     anna = fetched(Anna())
     assert anna.revoke(ORDERS_0) is None

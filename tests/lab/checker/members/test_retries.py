@@ -214,3 +214,13 @@ def test_a_member_that_has_lost_its_coordinator_meanwhile_may_look_for_it_at_onc
     anna.retries.on_response("anna", pending, None)
     anna.find()
     assert anna.sentences == []
+
+
+def test_a_member_that_subscribes_may_ask_for_metadata_at_once() -> None:
+    anna = Observed()
+    anna.call(MetadataRequest(topics=None), None)
+    anna.retries.on_subscribe("anna")
+    anna.call(MetadataRequest(topics=None), None)
+    assert anna.sentences == []
+    anna.send(MetadataRequest(topics=None))
+    assert anna.sentences == [WAITS_BEFORE_REPEATING]
