@@ -91,9 +91,9 @@ async def test_a_join_phase_that_removes_a_static_member_is_found(monkeypatch: p
 
 
 async def test_a_session_that_does_not_expire_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.coordinator.classic.deadlines.member_deadline", lambda member, last_seen_ms: None)
     harness = CheckerHarness()
     await harness.stabilize("anna")
+    monkeypatch.setattr("regroup.coordinator.runtime.group_coordinator.next_deadline", lambda group, last_seen_ms: None)
     await asyncio.sleep(10)
     assert harness.violated_sentences() == set()
     await asyncio.sleep(2)

@@ -81,6 +81,10 @@ found_by(groups.heartbeat_names_the_previous_epoch, i.epochs_of_a_member_never_r
 found_by(groups.member_at_the_target_keeps_the_rest, i.a_member_at_the_target_has_nothing_outside_it)
 found_by(groups.removed_member_goes_on, i.only_a_present_epoch_is_accepted, "at 10s: ben pauses for 14s")
 found_by(groups.refused_heartbeat_bumps_the_epoch, i.a_fenced_request_changes_nothing, "at 10s: ben pauses for 14s")
+found_by(
+    *(groups.any_older_epoch_beats, i.a_heartbeat_gets_the_error_of_the_rules),
+    "at 17s: [carla joins, ben leaves]\n  - at 24s: a client sends a heartbeat of anna with epoch 1",
+)
 found_by(groups.target_is_computed_for_joins_alone, RECOVERY_INVARIANT)
 found_by(groups.away_member_loses_its_partitions, store.both_folds_agree, "at 20s: anna leaves", anna=STATIC)
 found_by(
@@ -119,6 +123,10 @@ found_by(
     *(offsets.older_epoch_commits_nothing, COMMIT, LOST),
     anna=ANNA + ", auto commit interval: 50ms",
     workload=WORKLOAD,
+)
+found_by(
+    *(offsets.older_epoch_commits_everything, COMMIT),
+    "at 16s: a client sends OffsetCommit of anna with the generation before",
 )
 found_by(offsets.upgrade_forgets_a_member, MIGRATION_KEEPS_MEMBERS, **CLASSIC)
 found_by(

@@ -167,6 +167,34 @@ def an_assignment_is_committed() -> Any:
     return was_seen_now(harness)
 
 
+@bug_case(sessions.refused_commit_keeps_its_member, expected=False, with_bug=True)
+def a_commit_is_refused() -> Any:
+    harness = GroupHarness()
+    [anna] = harness.reach_stable("anna")
+    harness.advance(1_000)
+    anna.commit(generation_id=5)
+    return was_seen_now(harness)
+
+
+@bug_case(sessions.answered_join_keeps_its_member, expected=False, with_bug=True)
+def a_follower_joins_without_a_rebalance() -> Any:
+    harness = GroupHarness()
+    ben, anna = harness.reach_stable("ben", "anna")
+    harness.advance(1_000, heartbeating=[ben])
+    anna.join()
+    return was_seen_now(harness)
+
+
+@bug_case(sessions.refused_sync_ends_no_wait, expected=True, with_bug=False)
+def a_rebalance_refuses_a_held_sync() -> Any:
+    harness = GroupHarness()
+    _, anna = harness.reach_completing_rebalance("ben", "anna")
+    anna.sync()
+    harness.advance(1_000)
+    harness.client("carla", version=3).send_join()
+    return was_seen_now(harness)
+
+
 @bug_case(sessions.pending_member_has_half_its_time, expected=10_000, with_bug=5_000)
 def a_member_has_got_its_id() -> Any:
     harness = GroupHarness()

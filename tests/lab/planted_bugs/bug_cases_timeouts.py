@@ -7,7 +7,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.runtime import group_coordinator
 from regroup.coordinator.serialization import decode_snapshot
-from regroup.lab.planted_bugs import durability, staying
+from regroup.lab.checker.exchanges import first_error_code
+from regroup.lab.planted_bugs import durability, old_generations, staying
 from regroup.protocol.errors import ErrorCode as E
 from tests.coordinator.coordinator_harness import CoordinatorHarness, GatedStore, run_ready
 from tests.coordinator.group_harness import GroupHarness
@@ -41,6 +42,28 @@ def one_member_waits_for_the_other_to_join() -> Any:
     anna.send_join()
     harness.advance(30_000, heartbeating=[ben])
     return harness.member_ids
+
+
+def code_with_the_generation_before(request: str) -> E | int:
+    """The error code of a member's request with the generation before the present one."""
+    [anna] = GroupHarness().reach_stable("anna")
+    response: Any = getattr(anna, request)(generation_id=anna.generation_id - 1).response
+    return first_error_code(response)
+
+
+@bug_case(old_generations.old_heartbeat_is_accepted, expected=E.ILLEGAL_GENERATION, with_bug=E.NONE)
+def a_heartbeat_has_the_generation_before() -> Any:
+    return code_with_the_generation_before("heartbeat")
+
+
+@bug_case(old_generations.old_sync_is_accepted, expected=E.ILLEGAL_GENERATION, with_bug=E.NONE)
+def a_sync_has_the_generation_before() -> Any:
+    return code_with_the_generation_before("sync")
+
+
+@bug_case(old_generations.old_commit_is_accepted, expected=E.ILLEGAL_GENERATION, with_bug=E.NONE)
+def a_commit_has_the_generation_before() -> Any:
+    return code_with_the_generation_before("commit")
 
 
 @bug_case(staying.leave_without_a_rebalance, expected=GroupState.PREPARING_REBALANCE, with_bug=GroupState.STABLE)
