@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from regroup.coordinator.commands import Command
@@ -131,7 +132,16 @@ def first_error_code(response: Any) -> int:
 
     A client that gets the error of one partition takes it for that of its commit.
     """
+    code: int | None = getattr(response, "error_code", None)
+    if code is not None and (code or not _has_parts(type(response))):
+        return code
     return next(filter(None, _codes_in(response)), 0)
+
+
+@cache
+def _has_parts(kind: type) -> bool:
+    """Whether responses of this type have error codes of their parts."""
+    return any(hasattr(kind, name) for name in ("coordinators", "groups", "topics"))
 
 
 def refusal_code(response: Any) -> int:
