@@ -60,7 +60,7 @@ def write_version(
         for name in TABLE_SCHEMAS:
             if not rows.get(name) and name not in linked:
                 write_empty_table(version, name)
-        write_recorded_tables(spark, place, version, plan.blocks, plan.through, progress)
+        write_recorded_tables(spark, place, version, plan, progress)
         plan.keep_state()
         make_current(place, TablesVersion(version.name, fingerprint, TABLE_NAMES, files_of_version(version)))
     except BaseException:

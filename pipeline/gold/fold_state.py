@@ -29,8 +29,9 @@ STATES_DDL: Final = "store STRING, `group` STRING, payload BINARY"
 """`STATE_SCHEMA` in Spark's DDL."""
 STATES_PER_BATCH: Final = 1_000
 
-FOLDED_CODE: Final = ("coordinator", "protocol/consumer", "pipeline/gold", "storage/records.py")
-"""The code, below the folder of all packages, that decides what a state holds and means."""
+FOLDED_CODE: Final = ("coordinator", "protocol", "server/recording", "pipeline/gold", "storage/records.py")
+"""The code, below the folder of all packages, that decides what a state holds and means, and what tables have of
+exchanges."""
 STATE_CLASSES: Final = ("regroup.coordinator.", "regroup.protocol.consumer.", "regroup.pipeline.gold.")
 OTHER_NAMES: Final = {
     ("collections", "Counter"),

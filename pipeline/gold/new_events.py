@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from regroup.pipeline.bronze.blocks import WrittenBlock, written_blocks
 from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.bronze.ingested_exchanges import exchange_versions
 from regroup.pipeline.bronze.store_progress import store_manifests
 from regroup.pipeline.campaign.runner import read_events
 from regroup.pipeline.gold.fold_state import STATE_FOLDER, STATES_DDL, state_format
@@ -50,6 +51,8 @@ class FoldedSources(msgspec.Struct, frozen=True):
     """The last position of each ingested store, by the name of its files in bronze."""
     chunks: dict[str, int]
     """The files with the events of a campaign's runs: the size of each in bytes, by its name."""
+    exchanges: dict[str, str] = {}
+    """`exchange_versions` of the folder: what the tables of recorded exchanges were made of."""
     continued: int = 0
     """How many builds in a row have folded new events only."""
 
@@ -75,6 +78,8 @@ class FoldPlan:
     blocks: Mapping[str, Sequence[WrittenBlock]] | None = None
     """The files with all events that the tables are built from, also those that the earlier version was built from, by
     the store's name; None if there are no ingested stores, or if events were given."""
+    unchanged: frozenset[str] = frozenset()
+    """The stores with recorded exchanges that have no new event and no new exchange since the earlier version."""
 
     @property
     def through(self) -> Mapping[str, int] | None:
@@ -138,7 +143,17 @@ def plan_of_folder(spark: SparkSession, folder: Location, version: Location, *, 
     events = read_bronze(spark, folder, blocks, sources.through, folded.through)
     states = spark.read.schema(STATES_DDL).parquet((earlier / STATE_FOLDER / "part-*.parquet").for_spark)
     topics = pa.concat_tables([topics, topic_events(events)])
-    return FoldPlan(events, topics, target, sources, earlier, current.files, states, incomplete, blocks)
+    unchanged = unchanged_stores(sources, folded)
+    return FoldPlan(events, topics, target, sources, earlier, current.files, states, incomplete, blocks, unchanged)
+
+
+def unchanged_stores(present: FoldedSources, former: FoldedSources) -> frozenset[str]:
+    """The stores whose recorded exchanges and events are what they were, by the names of their files."""
+    return frozenset(
+        name
+        for name, version in present.exchanges.items()
+        if former.exchanges.get(name) == version and former.through.get(name) == present.through.get(name)
+    )
 
 
 def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenBlock]], tuple[str, ...]]:
@@ -159,7 +174,8 @@ def sources_of(folder: Location) -> tuple[FoldedSources, dict[str, list[WrittenB
         if name not in manifests or any(each.through > through[name] for each in written.get(name, []))
     )
     files = {} if blocks else (folder / "events").files("chunk-*.parquet")
-    sources = FoldedSources(state_format(), through, {file.name: size for file, size in files.items()})
+    chunks = {file.name: size for file, size in files.items()}
+    sources = FoldedSources(state_format(), through, chunks, exchange_versions(folder))
     return sources, blocks, tuple(manifests[name].path if name in manifests else name for name in incomplete)
 
 
@@ -185,6 +201,7 @@ def continuable(folder: Location, sources: FoldedSources) -> tuple[TablesVersion
         return None, None
     is_same = folded.format == sources.format and bool(folded.through) == bool(sources.through)
     has_all = all(sources.through.get(name, -1) >= through for name, through in folded.through.items())
+    has_all = has_all and folded.exchanges.keys() <= sources.exchanges.keys()
     if is_same and has_all and folded.chunks.items() <= sources.chunks.items() and folded.continued < MAX_CONTINUED:
         return current, folded
     return None, None

@@ -1,15 +1,17 @@
 """Writes the tables of recorded exchanges: `refused_requests`, `heartbeats` and `lag`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from regroup.pipeline.bronze.blocks import WrittenBlock
 from regroup.pipeline.bronze.ingest import read_bronze
-from regroup.pipeline.bronze.ingested_exchanges import read_exchanges
+from regroup.pipeline.bronze.ingested_exchanges import exchange_versions, read_exchanges
+from regroup.pipeline.bronze.store_progress import store_paths
+from regroup.pipeline.gold.new_events import FoldPlan
 from regroup.pipeline.gold.recorded.exchange_facts import FACTS_SCHEMA, facts_of_batches
 from regroup.pipeline.gold.recorded.heartbeats import heartbeats
 from regroup.pipeline.gold.recorded.lag import lag_table
@@ -25,36 +27,47 @@ FACTS: Final = "exchange_facts"
 
 
 def write_recorded_tables(
-    spark: SparkSession,
-    folder: Location,
-    version: Location,
-    blocks: Mapping[str, Sequence[WrittenBlock]] | None = None,
-    through: Mapping[str, int] | None = None,
-    progress: JobProgress | None = None,
+    spark: SparkSession, folder: Location, version: Location, plan: FoldPlan, progress: JobProgress | None = None
 ) -> None:
-    """Replace the empty tables of recorded exchanges in a version, which has the table `commits` already.
+    """Make the tables of recorded exchanges in a version, which has its other tables already.
 
-    They stay empty if no ingested store has recorded exchanges. Events are read as by `read_bronze`, from these blocks
-    up to these positions: what an ingest that is not complete has written may lack events in between.
+    They stay empty if no ingested store has recorded exchanges. The rows of stores that have not changed since the
+    version that the plan continues are taken from there: with none that has changed, as the files that are linked
+    already. Events are read up to where the plan folds them, since what an ingest that is not complete has written may
+    lack events in between.
     """
-    exchanges = read_exchanges(spark, folder)
+    names = exchange_versions(folder).keys() if plan.sources is None else plan.sources.exchanges.keys()
+    changed = names - plan.unchanged
+    exchanges = read_exchanges(spark, folder, changed) if changed else None
     if exchanges is None:
         return
     place = version / FACTS
     run_with_progress(spark, "decoding exchanges", partial(write_facts, exchanges, place), progress)
     facts = spark.read.schema(spark_ddl(FACTS_SCHEMA)).parquet(place.for_spark)
-    events = read_bronze(spark, folder, blocks, through)
-    of_stores = events.join(facts.select("store").distinct(), "store", "left_semi")
+    stores = facts.select("store").distinct()
+    events = read_bronze(spark, folder, plan.blocks, plan.through).join(stores, "store", "left_semi")
+    commits = spark.read.parquet((version / "commits").for_spark).join(stores, "store", "left_semi")
     schema = TABLE_SCHEMAS["heartbeats"]
     frames = {
         "refused_requests": facts.where("kind = 'refused'"),
-        "heartbeats": heartbeats(of_stores, facts, schema, spark_ddl(schema)),
-        "lag": lag_table(spark.read.parquet((version / "commits").for_spark), of_stores, facts),
+        "heartbeats": heartbeats(events, facts, schema, spark_ddl(schema)),
+        "lag": lag_table(commits, events, facts),
     }
     for name, frame in frames.items():
-        frame.select(*TABLE_SCHEMAS[name].names).write.mode("overwrite").parquet((version / name).for_spark)
+        rows = frame.select(*TABLE_SCHEMAS[name].names)
+        if plan.earlier is not None and plan.unchanged:
+            rows = rows.unionByName(rows_of_stores(spark, folder, plan.earlier / name, plan.unchanged))
+        rows.write.mode("overwrite").parquet((version / name).for_spark)
     with suppress(StoreFailed):  # what is left of it is in no reader's way
         place.remove_folder()
+
+
+def rows_of_stores(spark: SparkSession, folder: Location, table: Location, names: Collection[str]) -> DataFrame:
+    """The rows of a table that are about these stores, given by the names of their files."""
+    paths = store_paths(folder)
+    chosen = spark.createDataFrame([(paths.get(each, each),) for each in sorted(names)], "store STRING")
+    rows = spark.read.schema(spark_ddl(TABLE_SCHEMAS[table.name])).parquet(table.for_spark)
+    return rows.join(F.broadcast(chosen), "store", "left_semi")
 
 
 def write_facts(exchanges: DataFrame, target: Location) -> None:
