@@ -133,13 +133,14 @@ def first_error_code(response: Any) -> int:
     A client that gets the error of one partition takes it for that of its commit.
     """
     code: int | None = getattr(response, "error_code", None)
-    if code is not None and (code or not _has_parts(type(response))):
+    kind: type[object] = type(response)
+    if code is not None and (code or not _has_parts(kind)):
         return code
     return next(filter(None, _codes_in(response)), 0)
 
 
 @cache
-def _has_parts(kind: type) -> bool:
+def _has_parts(kind: type[object]) -> bool:
     """Whether responses of this type have error codes of their parts."""
     return any(hasattr(kind, name) for name in ("coordinators", "groups", "topics"))
 
