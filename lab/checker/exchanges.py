@@ -1,9 +1,10 @@
 """`ObservedExchange`: one command to a coordinator, the group before and after it, and what became of its response."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from regroup.coordinator.commands import Command
 from regroup.coordinator.decision import ResponseKey
@@ -133,14 +134,13 @@ def first_error_code(response: Any) -> int:
     A client that gets the error of one partition takes it for that of its commit.
     """
     code: int | None = getattr(response, "error_code", None)
-    kind: type[object] = type(response)
-    if code is not None and (code or not _has_parts(kind)):
+    if code is not None and (code or not _has_parts(cast(Hashable, type(response)))):
         return code
     return next(filter(None, _codes_in(response)), 0)
 
 
 @cache
-def _has_parts(kind: type[object]) -> bool:
+def _has_parts(kind: Hashable) -> bool:
     """Whether responses of this type have error codes of their parts."""
     return any(hasattr(kind, name) for name in ("coordinators", "groups", "topics"))
 
