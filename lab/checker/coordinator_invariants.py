@@ -361,6 +361,11 @@ def a_session_has_the_deadline_of_its_last_start(state: CheckerState, exchange: 
     return wrong_session_deadline(exchange, state.timeouts.sessions)
 
 
+def a_commit_starts_no_session_of_a_consumer_group(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """In a group of the consumer protocol a commit does not start the session timeout of its member again."""
+    return state.timeouts.heartbeats.on_command(exchange)
+
+
 def a_deadline_does_not_pass_early(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """A pending member id, a new member and a sync phase have their whole timeout.
 
@@ -412,3 +417,9 @@ DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     no_deadline_is_missed,
 )
 """The invariants that are checked when a deadline has passed."""
+
+SESSION_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+    a_session_has_the_deadline_of_its_last_start,
+    a_commit_starts_no_session_of_a_consumer_group,
+)
+"""The invariants of sessions that are checked after each command."""

@@ -16,6 +16,7 @@ from regroup.lab.checker.consumer.steps import STEP_INVARIANTS
 from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.commits import COMMIT_SENTENCES
 from regroup.lab.checker.members.membership.assignments import ASSIGNMENT_SENTENCES
+from regroup.lab.checker.members.membership.closed_members import CLOSED_SENTENCES
 from regroup.lab.checker.members.membership.departures import DEPARTURE_SENTENCES
 from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION
 from regroup.lab.checker.members.membership.fenced_members import FENCED_SENTENCES
@@ -60,6 +61,7 @@ MEMBER_SENTENCES: Final = (
     *POSITION_SENTENCES,
     *POLL_TIMEOUT_SENTENCES,
     *DEPARTURE_SENTENCES,
+    *CLOSED_SENTENCES,
     *FENCED_SENTENCES,
     FENCED_IN_ITS_GENERATION,
     LOSES_ITS_PARTITIONS,
@@ -98,7 +100,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             *_unexplained(SEARCHES_IN_TIME, MIGRATION_KEEPS_MEMBERS),
         ),
         "Deadlines": (
-            *_from_docstrings([*c.DEADLINE_INVARIANTS, c.a_session_has_the_deadline_of_its_last_start]),
+            *_from_docstrings([*c.DEADLINE_INVARIANTS, *c.SESSION_INVARIANTS]),
             *_unexplained(OFFSETS_EXPIRE, CHECKS_KEEP_THEIR_INTERVAL, RECORDS_TIME_OUT),
         ),
         "Coordinators that load": _from_docstrings([*st.LOAD_INVARIANTS, a_coordinator_epoch_begins_with_a_load]),

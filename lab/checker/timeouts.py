@@ -12,7 +12,7 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, MemberId
 from regroup.coordinator.layered_mapping import added_keys
 from regroup.lab.checker.classic.sessions import ClassicSessions
-from regroup.lab.checker.consumer.timeouts import RevocationTimeouts, session_timeouts_ms
+from regroup.lab.checker.consumer.timeouts import HeartbeatTimes, RevocationTimeouts, session_timeouts_ms
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
 
@@ -30,6 +30,7 @@ class TimeoutChecker:
     def __init__(self, session_timeout_ms: int) -> None:
         self.session_timeout_ms = session_timeout_ms
         self._revocations = RevocationTimeouts()
+        self.heartbeats = HeartbeatTimes()
         self.sessions = ClassicSessions()
         self.last_seen_ms: dict[MemberId, int] = {}
         """By id of a member of the consumer protocol's groups, when its session last started again, by the

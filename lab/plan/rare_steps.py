@@ -87,8 +87,8 @@ class OldEpochIsSent(Sentence, frozen=True):
 
 class OldGenerationIsSent(Sentence, frozen=True):
     """A client sends a request with the member id of a consumer and the generation, or the epoch, before its present
-    one: as if it had been delayed. Nothing is sent while the consumer has had only one, nor a Heartbeat or SyncGroup of
-    a consumer of the consumer protocol."""
+    one: as if it had been delayed. In place of a Heartbeat or SyncGroup, one of the consumer protocol has a
+    ConsumerGroupHeartbeat. Nothing is sent while the consumer has had only one."""
 
     templates = ("a client sends {named_request} of {member} with the generation before",)
     named_request: str

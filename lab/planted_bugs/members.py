@@ -16,11 +16,12 @@ from regroup.assignors.interface import (
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
 from regroup.members.consumer import requests
-from regroup.members.consumer.effects import CommittedOffsetsFetched
+from regroup.members.consumer.effects import CommittedOffsetsFetched, PartitionsLost, PartitionsRevoked
 from regroup.members.consumer.error_actions import ErrorAction, MembershipReset
 from regroup.members.consumer.heartbeats import Heartbeats
 from regroup.members.consumer.machine import ConsumerMachine
-from regroup.members.consumer.offsets import ConsumerOffsets
+from regroup.members.consumer.metadata import ConsumerMetadata, MetadataSnapshot
+from regroup.members.consumer.offsets import ConsumerOffsets, PendingCommit
 from regroup.members.consumer.rebalance import ConsumerRebalance
 from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
@@ -207,3 +208,40 @@ def member_swaps_its_timeouts() -> BugContext:
         return replace(message, session_timeout_ms=session_timeout_ms, rebalance_timeout_ms=rebalance_timeout_ms)
 
     return patch_attribute(requests, "join_group", join_group)
+
+
+@planted_bug
+def closed_member_commits_nothing() -> BugContext:
+    """A consumer that is closed gives its partitions up without a commit, although it commits automatically."""
+    right = ConsumerOffsets.auto_commit_positions
+
+    def auto_commit_positions(offsets: ConsumerOffsets, retry_for_ms: int) -> PendingCommit | None:
+        is_in_rebalance = retry_for_ms == offsets.settings.rebalance_timeout_ms
+        return right(offsets, retry_for_ms) if is_in_rebalance else None
+
+    return patch_attribute(ConsumerOffsets, "auto_commit_positions", auto_commit_positions)
+
+
+@planted_bug
+def unsubscribing_member_leaves_first() -> BugContext:
+    """A consumer that unsubscribes leaves its group, and then loses the partitions that it had to give up."""
+    right = ConsumerMachine._leave
+
+    def leave(machine: ConsumerMachine, reason: str, leaves_group: bool | None = None) -> None:
+        given_up = [each for each in machine._changes if isinstance(each, PartitionsRevoked)]
+        machine._changes[:] = [each for each in machine._changes if each not in given_up]
+        right(machine, reason, leaves_group)
+        machine._changes.extend(PartitionsLost(each.partitions) for each in given_up)
+
+    return patch_attribute(ConsumerMachine, "_leave", leave)
+
+
+@planted_bug
+def leader_watches_its_own_topics() -> BugContext:
+    """A leader does not notice that a topic has grown to which only other members of its group subscribe."""
+    right = ConsumerMetadata.snapshot
+
+    def snapshot(metadata: ConsumerMetadata) -> MetadataSnapshot:
+        return {topic: racks for topic, racks in right(metadata).items() if topic in metadata.topics}
+
+    return patch_attribute(ConsumerMetadata, "snapshot", snapshot)

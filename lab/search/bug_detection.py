@@ -203,7 +203,11 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
     if seed % 5 == 3:
-        former = (OldEpochIsSent(first), OldGenerationIsSent("OffsetCommit", first))
+        apis = ("OffsetCommit", "Heartbeat")
+        former: tuple[SimulationStep, ...] = (
+            OldEpochIsSent(first),
+            *(OldGenerationIsSent(each, first) for each in apis),
+        )
         steps += [_after("", at_ms, each) for at_ms in range(20_000, 120_000, 10_000) for each in former]
     steps += _descriptions(seed)
     return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)

@@ -11,6 +11,9 @@ from regroup.coordinator.group import CommittedOffset, Group, OffsetsByPartition
 TopicIndex: TypeAlias = tuple[str, int]
 WrittenOffsets: TypeAlias = dict[TopicIndex, tuple[CommittedOffset, int]]
 """Offsets by topic and partition, each with the number of the event that wrote it."""
+PendingOffsets: TypeAlias = dict[TopicIndex, tuple[CommittedOffset, int, bool]]
+"""Offsets of an open transaction by topic and partition, each with the number of the event that wrote it, and whether a
+newer offset has been committed since."""
 _CHANGING_EVENTS: Final = frozenset(
     {
         e.OffsetsCommitted,
@@ -102,6 +105,29 @@ class StoredOffsets:
             yield "the committed offsets"
         if self.transactions.keys() != other.pending_transactional_offsets.keys():
             yield "the open transactions"
+        elif self.transactions and self._pending() != _pending_of(other):
+            yield "the offsets of open transactions"
+
+    def _pending(self) -> dict[int, PendingOffsets]:
+        """What open transactions have written, and whether it is lost to a newer offset."""
+        return {
+            producer_id: {
+                key: (offset, number, number < self.committed_by.get(key, 0))
+                for key, (offset, number) in written.items()
+            }
+            for producer_id, written in self.transactions.items()
+        }
+
+
+def _pending_of(group: Group) -> dict[int, PendingOffsets]:
+    return {
+        producer_id: {
+            (topic, index): (each.offset, each.event_number, each.is_superseded)
+            for topic, partitions in pending.items()
+            for index, each in partitions.items()
+        }
+        for producer_id, pending in group.pending_transactional_offsets.items()
+    }
 
 
 def _flat(offsets: OffsetsByPartition, number: int) -> WrittenOffsets:

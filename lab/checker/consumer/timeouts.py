@@ -1,4 +1,7 @@
-"""Timeouts of groups of the consumer protocol: of sessions, and of members that have partitions to give up."""
+"""Timeouts of groups of the consumer protocol: of sessions, and of members that have partitions to give up.
+
+Heartbeats start a session timeout again there, and commits do not.
+"""
 
 from collections.abc import Iterator
 
@@ -37,6 +40,32 @@ class RevocationTimeouts:
             since_ms = self._since_ms.get((group.group_id, member_id), now_ms)
             if _revokes(member) and now_ms - since_ms > member.profile.rebalance_timeout_ms + slack_ms:
                 yield f"{member_id} was asked {now_ms - since_ms} ms ago to give up partitions"
+
+
+class HeartbeatTimes:
+    """When each member of the consumer protocol's groups has sent the last request that may start its session timeout
+    again, by the coordinator's clock."""
+
+    def __init__(self) -> None:
+        self._last_ms: dict[tuple[str, MemberId], int] = {}
+
+    def on_command(self, exchange: ObservedExchange) -> str | None:
+        """Note such a request. If it is an OffsetCommit in such a group, return what is wrong: the session timeout of
+        its member began with it."""
+        command, consumer = exchange.command, exchange.after.consumer
+        if consumer is None:
+            return None
+        member_id = getattr(command, "member_id", "")
+        if not isinstance(command, c.OffsetCommit):
+            self._last_ms[exchange.group_id, member_id] = command.at_ms
+            return None
+        if member_id not in consumer.members or self._last_ms.get((exchange.group_id, member_id)) == command.at_ms:
+            return None
+        for deadline in exchange.coordinator.deadlines(exchange.group_id):
+            is_session = deadline.kind is c.DeadlineKind.SESSION and deadline.member_id == member_id
+            if is_session and deadline.last_seen_ms == command.at_ms:
+                return f"the session of {member_id} began with its commit"
+        return None
 
 
 def _revokes(member: ConsumerMember) -> bool:

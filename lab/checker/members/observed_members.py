@@ -17,6 +17,7 @@ from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.members.commits import Commits, accepted_offsets
 from regroup.lab.checker.members.member_invariants import MemberChecker, MemberViolation
 from regroup.lab.checker.members.membership.assignments import Assignments
+from regroup.lab.checker.members.membership.closed_members import ClosedMembers
 from regroup.lab.checker.members.membership.departures import Departures
 from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
 from regroup.lab.checker.members.membership.fenced_members import FencedMembers
@@ -70,7 +71,7 @@ class ObservedMembers:
         self._owners = MemberChecker(state.acknowledgements.removed_members, state.classic_groups.absent_members)
         self._fenced = FencedMembers()
         self._paused, self._former_zombies = PausedMembers(), FormerZombies()
-        self._departures = Departures(self._paused)
+        self._departures, self._closed = Departures(self._paused), ClosedMembers(state.now_ms)
         self._poll_timeouts = PollTimeouts(state.now_ms, self._paused)
         self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions(self._paused)
@@ -89,7 +90,7 @@ class ObservedMembers:
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
             *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
-            self._poll_timeouts,
+            *(self._poll_timeouts, self._closed),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -131,6 +132,7 @@ class ObservedMembers:
         if settings is not None:
             self._poll_timeouts.add_member(name, settings.max_poll_interval_ms, poll_stay)
         self._commits.add_member(name, auto_commits=auto_commits)
+        self._closed.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
         if asks_for_metadata_alone:
             (self._metadata if is_classic else self._names).add_member(name)
@@ -173,6 +175,7 @@ class ObservedMembers:
             self._violations.report(*violation)
 
     def _on_record(self, name: str, group_id: str, partition: TopicPartition, offset: int) -> None:
+        self._closed.on_record(name, partition, offset)
         reads_committed = self._sent.reads_committed(name)
         self._report_each(
             self._outputs.on_record(group_id, partition, offset, reads_committed=reads_committed),
@@ -219,6 +222,7 @@ class ObservedMembers:
             self.subscriptions.on_request(name, message),
             self._fenced.on_request(name, message),
             self._commits.on_request(name, message),
+            self._closed.on_request(name, message),
             self._planned.on_request(name, message),
         )
 
@@ -270,7 +274,11 @@ class ObservedMembers:
         Examples are that it has joined, or that partitions were assigned or revoked. An error that the consumer reports
         violates no invariant, unless it has no cause.
         """
-        self._report_each(self._generations.on_change(name, change), self._assignments.on_change(name, change))
+        self._report_each(
+            self._generations.on_change(name, change),
+            self._assignments.on_change(name, change),
+            self._closed.on_change(name, change),
+        )
         self._poll_timeouts.on_change(name, change)
         match change:
             case CommittedOffsetsFetched(offsets):
@@ -346,6 +354,7 @@ class ObservedMembers:
         self._departures.on_note(name, note)
         self._poll_timeouts.on_note(name, note)
         self._commits.on_note(name, note)
+        self._closed.on_note(name, note)
         self._planned.on_note(name, note)
         self._calls.on_note(name, note)
         if isinstance(note, FaultBegan):

@@ -91,6 +91,17 @@ def any_older_epoch_beats() -> BugContext:
 
 
 @planted_bug
+def previous_epoch_needs_no_report() -> BugContext:
+    """A heartbeat with the previous epoch is accepted if it does not say what the member owns."""
+    right = checks.owns_only_assigned
+
+    def owns_only_assigned(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> bool:
+        return command.owned is None or right(member, command)
+
+    return patch_attribute(checks, "owns_only_assigned", owns_only_assigned)
+
+
+@planted_bug
 def refused_heartbeat_bumps_the_epoch() -> BugContext:
     """A heartbeat of a member that was removed is refused, and bumps the epoch of the group."""
 

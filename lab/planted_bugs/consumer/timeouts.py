@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from regroup.coordinator.commands import Deadline, DeadlineKind
+from regroup.coordinator.commands import Deadline, DeadlineKind, OffsetCommit
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from regroup.coordinator.decide import CONSUMER_HANDLERS
@@ -34,6 +34,19 @@ def _without_deadlines(kind: DeadlineKind) -> BugContext:
 def consumer_session_never_expires() -> BugContext:
     """A member of the consumer protocol that sends nothing any more stays in the group."""
     return _without_deadlines(DeadlineKind.SESSION)
+
+
+@planted_bug
+def consumer_commit_keeps_its_member() -> BugContext:
+    """A commit starts the session timeout of its member again in a group of the consumer protocol, too."""
+    right = CONSUMER_HANDLERS[OffsetCommit]
+
+    def offset_commit(builder: DecisionBuilder, command: OffsetCommit) -> Decision:
+        decision: Decision = right(builder, command)
+        is_member = command.member_id in decision.group.member_ids
+        return replace(decision, touched_sessions=(command.member_id,)) if is_member else decision
+
+    return patch.dict(CONSUMER_HANDLERS, {OffsetCommit: offset_commit})
 
 
 @planted_bug

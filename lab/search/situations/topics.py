@@ -2,6 +2,7 @@
 subscribe to them, and topics of which brokers have yet to learn.
 
     steps = draw_recreation(random_stream("topic created again"), plan, steps, duration_ms)
+    steps = draw_growth(random_stream("growth"), plan, duration_ms)
     plan = with_unknown_topic(random_stream("unknown topic"), plan)
 
 A topic that is created again has at least as many partitions as the deleted one. With fewer Kafka's sticky assignors
@@ -25,6 +26,9 @@ RECREATION_SHARE: Final = 1 / 12
 """The share of plans of classic groups with a sticky assignor in which a topic is deleted and created again."""
 CONSUMER_RECREATION_SHARE: Final = 1 / 3
 """The share of plans of the consumer protocol alone in which all topics are."""
+
+GROWTH_SHARE: Final = 1 / 3
+"""The share of plans of classic groups whose members subscribe to different topics in which one of these grows."""
 
 UNKNOWN_TOPIC_SHARE: Final = 1 / 12
 """The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""
@@ -56,6 +60,25 @@ def _recreation(
     partitions = max(plan.topics[topic], *grown, 0) + rng.choice((0, 0, 1, 4))
     yield PlannedStep(trigger, TopicIsDeleted(topic))
     yield PlannedStep(trigger, TopicIsCreated(topic, partitions))
+
+
+def draw_growth(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the step in which a topic grows to which some members of a classic group subscribe, and others do not.
+
+    A leader that does not subscribe to it has to ask for its metadata, too, and to start a rebalance. Mostly there is
+    none.
+    """
+    members = plan.members.values()
+    uneven = [
+        topic
+        for topic in plan.topics
+        if 0 < sum(topic in each.topics and not each.pattern for each in members) < len(members)
+    ]
+    if rng.random() >= GROWTH_SHARE or not uneven or any(each.protocol != CLASSIC for each in members):
+        return
+    topic = rng.choice(uneven)
+    trigger = StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100)
+    yield PlannedStep(trigger, TopicGrows(topic, plan.topics[topic] + rng.choice((1, 2, 4))))
 
 
 def with_unknown_topic(rng: Random, plan: SimulationPlan) -> SimulationPlan:

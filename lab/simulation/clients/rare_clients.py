@@ -119,20 +119,24 @@ def heartbeat_with_old_epoch(member: str, world: World) -> ConsumerGroupHeartbea
 
 def request_of_former_generation(
     api: str, member: str, world: World
-) -> HeartbeatRequest | SyncGroupRequest | OffsetCommitRequest | None:
-    """A request of a member with the generation, or the epoch, before its present one; None if there was none, or if
-    the member could not send this request.
+) -> HeartbeatRequest | ConsumerGroupHeartbeatRequest | SyncGroupRequest | OffsetCommitRequest | None:
+    """A request of a member with the generation, or the epoch, before its present one; None if there was none.
 
-    A commit is of a partition that the member does not own, so that it takes nothing back where it is accepted.
+    A heartbeat of the consumer protocol says nothing of what the member owns, so that it is no repetition. A commit is
+    of a partition that the member does not own, so that it takes nothing back where it is accepted.
     """
     planned, running = world.plan.members[member], world.members.by_name.get(member)
-    if running is None or running.is_stopped or (planned.protocol == CONSUMER and api != "OffsetCommit"):
+    if running is None or running.is_stopped:
         return None
     generation = running.consumer.generation
     member_id, former = generation.member_id, generation.generation_id - 1
     if not member_id or former < 1:
         return None
     group, instance_id = planned.group, planned.instance_id
+    if api != "OffsetCommit" and planned.protocol == CONSUMER:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=group, member_id=member_id, instance_id=instance_id, member_epoch=former
+        )
     if api == "Heartbeat":
         return HeartbeatRequest(
             group_id=group, generation_id=former, member_id=member_id, group_instance_id=instance_id

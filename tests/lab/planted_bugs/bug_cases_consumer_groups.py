@@ -85,6 +85,10 @@ found_by(
     *(groups.any_older_epoch_beats, i.a_heartbeat_gets_the_error_of_the_rules),
     "at 17s: [carla joins, ben leaves]\n  - at 24s: a client sends a heartbeat of anna with epoch 1",
 )
+found_by(
+    *(groups.previous_epoch_needs_no_report, i.a_heartbeat_gets_the_error_of_the_rules),
+    "at 16s: a client sends Heartbeat of anna with the generation before",
+)
 found_by(groups.target_is_computed_for_joins_alone, RECOVERY_INVARIANT)
 found_by(groups.away_member_loses_its_partitions, store.both_folds_agree, "at 20s: anna leaves", anna=STATIC)
 found_by(
@@ -151,6 +155,7 @@ found_by(
     anna=ANNA + ", max poll interval: 5s",
 )
 found_by(timeouts.consumer_heartbeat_does_not_renew_the_session, c.an_active_session_does_not_expire)
+found_by(timeouts.consumer_commit_keeps_its_member, c.a_commit_starts_no_session_of_a_consumer_group, workload=WORKLOAD)
 found_by(timeouts.member_goes_on_with_what_it_gave_up, ONLY_OWNED_PARTITIONS, workload=WORKLOAD)
 found_by(timeouts.member_takes_new_partitions_only, RECOVERY_INVARIANT)
 found_by(timeouts.fenced_member_commits, FENCED_COMMITS_NOTHING, "at 9s: anna pauses for 14s", workload=WORKLOAD)

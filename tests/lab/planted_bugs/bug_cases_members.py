@@ -1,12 +1,21 @@
 """Cases of bugs of consumers."""
 
 from typing import Any
+from unittest.mock import Mock
 
 from regroup.assignors.interface import AssignorMember, ClusterMetadata
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs import members
-from regroup.members.consumer.effects import CommittedOffsetsFetched, LeftGroup, NodeAddress, OutgoingRequest
-from regroup.members.consumer.inputs import Close, PollReturned
+from regroup.members.consumer.effects import (
+    CommittedOffsetsFetched,
+    LeftGroup,
+    NodeAddress,
+    OutgoingRequest,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.consumer.inputs import Close, PollReturned, RecordsConsumed, Subscribe, Unsubscribe
+from regroup.members.consumer.metadata import ConsumerMetadata
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
@@ -157,3 +166,33 @@ def a_member_joins() -> Any:
     harness.find_coordinator()
     request = harness.complete_join()
     return request.session_timeout_ms, request.rebalance_timeout_ms
+
+
+@bug_case(members.closed_member_commits_nothing, expected=True, with_bug=False)
+def a_consumer_with_a_position_is_closed() -> Any:
+    harness = MemberHarness(enable_auto_commit=True).reach_stable(FIRST)
+    harness.complete_offset_fetch(5)
+    harness.receive(RecordsConsumed({FIRST: 6}))
+    harness.receive(Close(timeout_ms=1_000))
+    return "OffsetCommit" in harness.open_request_names()
+
+
+@bug_case(
+    members.unsubscribing_member_leaves_first,
+    expected=[PartitionsRevoked, LeftGroup],
+    with_bug=[LeftGroup, PartitionsLost],
+)
+def a_consumer_unsubscribes() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    before = len(harness.changes)
+    harness.receive(Unsubscribe())
+    return [type(each) for each in harness.changes[before:]]
+
+
+@bug_case(members.leader_watches_its_own_topics, expected=["clicks", "orders"], with_bug=["orders"])
+def another_member_subscribes_to_more() -> Any:
+    metadata = ConsumerMetadata(ConsumerSettings(group_id="payments"), Mock(now_ms=0))
+    metadata.subscribe(Subscribe(("orders",)))
+    metadata.update_group_subscription(("clicks", "orders"))
+    metadata.update(ClusterMetadata({"orders": 2, "clicks": 1}))
+    return sorted(metadata.snapshot())

@@ -7,7 +7,7 @@ from regroup.coordinator.events import OffsetsDeleted
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.runtime import group_coordinator
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.planted_bugs import folding, phases, sessions
+from regroup.lab.planted_bugs import folding, phases, sessions, transactions
 from tests.coordinator.coordinator_harness import CoordinatorHarness, GatedStore
 from tests.coordinator.group_harness import GroupHarness
 from tests.coordinator.simulated_client import SimulatedClient, sync_all
@@ -237,6 +237,17 @@ def a_transaction_is_aborted() -> Any:
     harness = GroupHarness()
     harness.commit_in_transaction(7, ("foo", 0, 5))
     harness.end_transaction(7, committed=False)
+    committed = harness.group.committed_offset("foo", 0)
+    return committed and committed.offset
+
+
+@bug_case(transactions.older_transaction_wins, expected=8, with_bug=7)
+def two_transactions_commit_in_another_order_than_they_have_written() -> Any:
+    harness = GroupHarness()
+    for producer_id in (7, 8):
+        harness.commit_in_transaction(producer_id, ("foo", 0, producer_id))
+    for producer_id in (8, 7):
+        harness.end_transaction(producer_id, committed=True)
     committed = harness.group.committed_offset("foo", 0)
     return committed and committed.offset
 

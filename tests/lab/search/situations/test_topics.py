@@ -1,10 +1,20 @@
 """Topics in drawn plans that are deleted and created again, and those of which brokers have yet to learn."""
 
-from regroup.lab.plan.plan import PlannedStep, SimulationPlan
+from random import Random
+
+import msgspec
+
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import TopicIsUnknown
 from regroup.lab.plan.steps import TopicGrows, TopicIsCreated, TopicIsDeleted
 from regroup.lab.plan.validation import CONSUMER
-from regroup.lab.search.situations.topics import CONSUMER_RECREATION_SHARE, RECREATION_SHARE, UNKNOWN_TOPIC_SHARE
+from regroup.lab.search.situations.topics import (
+    CONSUMER_RECREATION_SHARE,
+    GROWTH_SHARE,
+    RECREATION_SHARE,
+    UNKNOWN_TOPIC_SHARE,
+    draw_growth,
+)
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.search.swarm_protocols import has_consumer_protocol, is_mixed
 
@@ -62,3 +72,14 @@ def test_brokers_do_not_know_the_topic_of_a_member_where_no_records_are_read() -
         for each in plan.steps
         if isinstance(each.step, TopicIsUnknown)
     )
+
+
+def test_a_topic_to_which_some_members_subscribe_and_others_do_not_grows_in_some_classic_groups() -> None:
+    members = {"anna": MemberPlan(topics=("orders",)), "ben": MemberPlan(topics=("orders", "clicks"))}
+    plan = SimulationPlan(topics={"orders": 4, "clicks": 2}, members=members)
+    drawn = [list(draw_growth(Random(seed), plan, 60_000)) for seed in range(300)]
+    grown = [each.step for steps in drawn for each in steps]
+    assert 300 * GROWTH_SHARE / 2 < len(grown) < 300 * GROWTH_SHARE * 2
+    assert all(isinstance(each, TopicGrows) and each.topic == "clicks" and each.partitions > 2 for each in grown)
+    even = msgspec.structs.replace(plan, members={"anna": members["anna"]})
+    assert not any(list(draw_growth(Random(seed), even, 60_000)) for seed in range(50))

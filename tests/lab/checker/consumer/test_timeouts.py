@@ -1,0 +1,47 @@
+"""In a group of the consumer protocol a commit does not start the session timeout of its member again."""
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
+from regroup.coordinator.group import Group
+from regroup.coordinator.topics import NO_TOPICS
+from regroup.lab.checker.consumer.timeouts import HeartbeatTimes
+from tests.lab.checker.made_exchanges import made_exchange
+
+ANNA = ConsumerMember(member_id="anna", profile=ConsumerProfile())
+GROUP = Group(group_id="lab", consumer=ConsumerGroup(members={"anna": ANNA}))
+CLASSIC = Group(group_id="lab")
+
+
+def after(times: HeartbeatTimes, command: c.Command, seen_ms: int, group: Group = GROUP) -> str | None:
+    """What is found after a command, when the coordinator names a session of anna that began at this time."""
+    exchange = made_exchange(command, group)
+    deadline = c.Deadline(seen_ms + 10_000, c.DeadlineKind.SESSION, "anna", seen_ms)
+    exchange.coordinator.deadlines.return_value = (deadline,)
+    return times.on_command(exchange)
+
+
+def commit(at_ms: int, name: str = "anna") -> c.OffsetCommit:
+    return c.OffsetCommit(group_id="lab", at_ms=at_ms, member_id=name, generation_id=2, offsets=())
+
+
+def heartbeat(at_ms: int) -> ConsumerGroupHeartbeat:
+    return ConsumerGroupHeartbeat(group_id="lab", at_ms=at_ms, member_id="anna", member_epoch=2, topics=NO_TOPICS)
+
+
+def test_a_commit_that_starts_the_session_again_is_found() -> None:
+    times = HeartbeatTimes()
+    assert after(times, heartbeat(1_000), 1_000) is None
+    assert after(times, commit(3_000), 1_000) is None
+    assert after(times, commit(3_000), 3_000) == "the session of anna began with its commit"
+
+
+def test_a_commit_in_the_millisecond_of_a_heartbeat_is_in_order() -> None:
+    times = HeartbeatTimes()
+    after(times, heartbeat(3_000), 3_000)
+    assert after(times, commit(3_000), 3_000) is None
+
+
+def test_commits_of_others_and_in_classic_groups_are_not_looked_at() -> None:
+    assert after(HeartbeatTimes(), commit(3_000, "ben"), 3_000) is None
+    assert after(HeartbeatTimes(), commit(3_000), 3_000, CLASSIC) is None
