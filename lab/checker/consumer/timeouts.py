@@ -4,11 +4,15 @@ Heartbeats start a session timeout again there, and commits do not.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer_group import ConsumerMember
 from regroup.coordinator.group import Group, MemberId
 from regroup.lab.checker.exchanges import ObservedExchange
+
+EVERY_MEMBER: Final = ""
+"""Stands for all members of a group that is loaded or changes its protocol: their sessions begin then."""
 
 
 class RevocationTimeouts:
@@ -55,11 +59,15 @@ class HeartbeatTimes:
         command, consumer = exchange.command, exchange.after.consumer
         if consumer is None:
             return None
-        member_id = getattr(command, "member_id", "")
+        member_id = getattr(command, "member_id", EVERY_MEMBER)
+        is_new = exchange.before.consumer is None  # it was loaded, or was a classic group
         if not isinstance(command, c.OffsetCommit):
-            self._last_ms[exchange.group_id, member_id] = command.at_ms
+            self._last_ms[exchange.group_id, EVERY_MEMBER if is_new else member_id] = command.at_ms
             return None
-        if member_id not in consumer.members or self._last_ms.get((exchange.group_id, member_id)) == command.at_ms:
+        if is_new or member_id not in consumer.members:
+            return None
+        begun_ms = (self._last_ms.get((exchange.group_id, each)) for each in (member_id, EVERY_MEMBER))
+        if command.at_ms in begun_ms:
             return None
         for deadline in exchange.coordinator.deadlines(exchange.group_id):
             is_session = deadline.kind is c.DeadlineKind.SESSION and deadline.member_id == member_id

@@ -45,3 +45,12 @@ def test_a_commit_in_the_millisecond_of_a_heartbeat_is_in_order() -> None:
 def test_commits_of_others_and_in_classic_groups_are_not_looked_at() -> None:
     assert after(HeartbeatTimes(), commit(3_000, "ben"), 3_000) is None
     assert after(HeartbeatTimes(), commit(3_000), 3_000, CLASSIC) is None
+
+
+def test_a_commit_in_the_millisecond_of_a_load_or_of_the_change_of_protocol_is_in_order() -> None:
+    times = HeartbeatTimes()
+    after(times, c.LoadGroup(group_id="lab", at_ms=3_000), 3_000)
+    assert after(times, commit(3_000), 3_000) is None
+    times = HeartbeatTimes()
+    times.on_command(made_exchange(heartbeat(5_000), CLASSIC, GROUP))
+    assert after(times, commit(5_000), 5_000) is None
