@@ -11,7 +11,7 @@ from regroup.coordinator.consumer_group import ConsumerMember
 from regroup.coordinator.group import Group, MemberId
 from regroup.lab.checker.exchanges import ObservedExchange
 
-EVERY_MEMBER: Final = ""
+EVERY_MEMBER: Final = "every member"
 """Stands for all members of a group that is loaded or changes its protocol: their sessions begin then."""
 
 
