@@ -1,6 +1,7 @@
 """Bugs in sessions: which request starts which one again, and how long a member or a member id may be silent."""
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,6 @@ from regroup.coordinator.group import Group, MemberId
 from regroup.coordinator.runtime import deadlines, group_coordinator
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_handler, planted_bug
-from regroup.protocol.errors import ErrorCode
 
 
 @planted_bug
@@ -51,27 +51,31 @@ def commit_does_not_renew_the_session() -> BugContext:
 @planted_bug
 def generation_does_not_renew_sessions() -> BugContext:
     """The end of a join phase does not start the sessions of its members again."""
-    right = rebalance.start_generation
-
-    def start_generation(decision: DecisionBuilder, leader_id: MemberId) -> None:
-        touched = dict(decision.touched_sessions)
-        right(decision, leader_id)
-        decision.touched_sessions = touched
-
-    return patch_attribute(rebalance, "start_generation", start_generation)
+    return _without_sessions(rebalance, "start_generation")
 
 
 @planted_bug
 def assignment_does_not_renew_sessions() -> BugContext:
     """The response to a held SyncGroup does not start the session of its member again."""
-    right = sync.commit_assignments
+    return _without_sessions(sync, "commit_assignments")
 
-    def commit_assignments(decision: DecisionBuilder) -> None:
+
+@planted_bug
+def interrupted_sync_does_not_renew_the_session() -> BugContext:
+    """A held SyncGroup that a rebalance refuses does not start the session of its member again."""
+    return _without_sessions(rebalance, "abort_sync_phase")
+
+
+def _without_sessions(module: ModuleType, name: str) -> BugContext:
+    """Let this function of the coordinator start no sessions again; all else of its decision stays."""
+    right = getattr(module, name)
+
+    def wrong(decision: DecisionBuilder, *arguments: Any) -> None:
         touched = dict(decision.touched_sessions)
-        right(decision)
+        right(decision, *arguments)
         decision.touched_sessions = touched
 
-    return patch_attribute(sync, "commit_assignments", commit_assignments)
+    return patch_attribute(module, name, wrong)
 
 
 @planted_bug
@@ -95,19 +99,6 @@ def _with_session_of_sender(right: Callable[[DecisionBuilder, Any], Decision]) -
         return replace(decision, touched_sessions=tuple(each for each in touched if each in decision.group.members))
 
     return decide
-
-
-@planted_bug
-def refused_sync_ends_no_wait() -> BugContext:
-    """A held SyncGroup that a rebalance refuses does not start the session of its member again."""
-    right = rebalance.abort_sync_phase
-
-    def abort_sync_phase(decision: DecisionBuilder, code: ErrorCode) -> None:
-        touched = dict(decision.touched_sessions)
-        right(decision, code)
-        decision.touched_sessions = touched
-
-    return patch_attribute(rebalance, "abort_sync_phase", abort_sync_phase)
 
 
 @planted_bug

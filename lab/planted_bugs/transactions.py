@@ -9,6 +9,7 @@ from regroup.coordinator.classic.offset_rules import ClassicOffsetRules
 from regroup.coordinator.commands import RequestedOffset, TxnOffsetCommit
 from regroup.coordinator.events import TransactionEnded
 from regroup.coordinator.group import Group
+from regroup.coordinator.layered_mapping import without
 from regroup.coordinator.offsets import evolve_offsets
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_evolver, planted_bug
 from regroup.members.runtime.fetcher import AbortedProducers
@@ -176,8 +177,7 @@ def older_transaction_wins() -> BugContext:
     """When a transaction commits, older offsets of other open transactions are not lost to its own."""
 
     def ended(group: Group, event: TransactionEnded) -> Group:
-        others = {each: group.pending_transactional_offsets[each] for each in group.pending_transactional_offsets}
-        del others[event.producer_id]
+        others = without(group.pending_transactional_offsets, event.producer_id)
         return replace(evolve_offsets.transaction_ended(group, event), pending_transactional_offsets=others)
 
     return patch_evolver(TransactionEnded, ended)

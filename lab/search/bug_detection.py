@@ -202,15 +202,19 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
         steps.append(_after("", 30_000, TopicIsCreated("orders-2", 2)))
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
-    if seed % 5 == 3:
-        apis = ("OffsetCommit", "Heartbeat")
-        former: tuple[SimulationStep, ...] = (
-            OldEpochIsSent(first),
-            *(OldGenerationIsSent(each, first) for each in apis),
-        )
-        steps += [_after("", at_ms, each) for at_ms in range(20_000, 120_000, 10_000) for each in former]
-    steps += _descriptions(seed)
+    steps += [*_requests_of_former_epochs(seed, first), *_descriptions(seed)]
     return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
+
+
+def _requests_of_former_epochs(seed: int, member: str) -> list[PlannedStep]:
+    """In every fifth plan heartbeats and commits of this member arrive with epochs from before, every ten seconds."""
+    former = (
+        OldEpochIsSent(member),
+        OldGenerationIsSent("OffsetCommit", member),
+        OldGenerationIsSent("Heartbeat", member),
+    )
+    times_ms = range(20_000, 120_000, 10_000) if seed % 5 == 3 else ()
+    return [_after("", at_ms, each) for at_ms in times_ms for each in former]
 
 
 def draw_small_transform_plan(seed: int) -> SimulationPlan:

@@ -1,4 +1,4 @@
-"""Reads the recorded exchanges of all ingested stores with Spark, and tells whether those of a store have changed."""
+"""Reads the recorded exchanges of all ingested stores with Spark, and makes a hash of those of each store."""
 
 import hashlib
 from collections.abc import Collection
@@ -36,9 +36,9 @@ def read_exchanges(spark: SparkSession, folder: LocationLike, names: Collection[
 
 
 def exchange_versions(folder: Location) -> dict[str, str]:
-    """By the name of the files of each store that has recorded exchanges, a hash of what has been ingested of them.
+    """A hash of the ingested exchanges of each store that has any, by the name of the store's files.
 
-    It is another one as soon as the files hold other blocks, or the tables name the store in another way.
+    The hash changes if the files hold other blocks, or if the tables have another path for the store.
     """
     paths = store_paths(folder)
     found = {}

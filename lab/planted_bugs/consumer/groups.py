@@ -80,7 +80,7 @@ def removed_member_goes_on() -> BugContext:
 
 
 @planted_bug
-def any_older_epoch_beats() -> BugContext:
+def heartbeat_with_any_older_epoch_is_accepted() -> BugContext:
     """A heartbeat of a member of the consumer protocol is accepted with any older epoch."""
     right = checks.refuse_epoch
 

@@ -82,7 +82,7 @@ found_by(groups.member_at_the_target_keeps_the_rest, i.a_member_at_the_target_ha
 found_by(groups.removed_member_goes_on, i.only_a_present_epoch_is_accepted, "at 10s: ben pauses for 14s")
 found_by(groups.refused_heartbeat_bumps_the_epoch, i.a_fenced_request_changes_nothing, "at 10s: ben pauses for 14s")
 found_by(
-    *(groups.any_older_epoch_beats, i.a_heartbeat_gets_the_error_of_the_rules),
+    *(groups.heartbeat_with_any_older_epoch_is_accepted, i.a_heartbeat_gets_the_error_of_the_rules),
     "at 17s: [carla joins, ben leaves]\n  - at 24s: a client sends a heartbeat of anna with epoch 1",
 )
 found_by(

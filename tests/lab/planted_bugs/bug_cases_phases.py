@@ -185,7 +185,7 @@ def a_follower_joins_without_a_rebalance() -> Any:
     return was_seen_now(harness)
 
 
-@bug_case(sessions.refused_sync_ends_no_wait, expected=True, with_bug=False)
+@bug_case(sessions.interrupted_sync_does_not_renew_the_session, expected=True, with_bug=False)
 def a_rebalance_refuses_a_held_sync() -> Any:
     harness = GroupHarness()
     _, anna = harness.reach_completing_rebalance("ben", "anna")

@@ -123,7 +123,7 @@ def test_exchanges_that_are_gone_leave_no_rows(stores: Stores, tmp_path: Path) -
     assert {Path(each).name for each in present} == {"a.db"}
 
 
-def test_the_version_of_a_stores_exchanges_tells_its_blocks_and_its_path(stores: Stores, tmp_path: Path) -> None:
+def test_the_version_of_a_stores_exchanges_changes_with_its_blocks(stores: Stores, tmp_path: Path) -> None:
     run_seed(6, tmp_path / "a.db")
     shutil.copy(tmp_path / "a.db", tmp_path / "whole")
     with_fewer_exchanges(tmp_path / "a.db")
