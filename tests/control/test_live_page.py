@@ -131,6 +131,13 @@ HELD_BAR = """() => {
   return [bar.right, axis.x(axis.nowAt), axis.nowAt];
 }"""
 """Where the bar of the request that is held ends, and where the present is, in pixels; and the time of the present."""
+OPEN_BAR_AT_THE_LAST_EVENT = """() => {
+  const { history, axis } = stage;
+  stage.goOn(history.lastAt, true);
+  const [bar] = visibleSpans([{ beganAt: history.beganAt, endedAt: null }], axis);
+  return [bar.right, axis.x(axis.nowAt)];
+}"""
+"""Where the bar of what has not ended ends while the last event is the present, and where the present is, in pixels."""
 
 
 @pytest.mark.slow
@@ -143,6 +150,7 @@ def test_a_syncgroup_that_a_rule_holds_is_a_bar_that_reaches_the_present(kafka: 
         page.get_by_role("button", name="Create or extend").click()
         kafka.group("classroom").wait_until(lambda now: now.state == "CompletingRebalance")
         page.get_by_role("cell", name="SyncGroup: held by a fault rule").wait_for()
+        page.wait_for_function("() => stage.axis.nowAt > [...stage.history.ruleHeldByLane.values()][0][0].beganAt")
         end, now, now_ms = page.evaluate(HELD_BAR)
         assert end == now
         page.wait_for_function("(now) => stage.axis.nowAt > now + 500", arg=now_ms)
@@ -151,6 +159,15 @@ def test_a_syncgroup_that_a_rule_holds_is_a_bar_that_reaches_the_present(kafka: 
         page.get_by_role("button", name="Release SyncGroup: anna").click()
         kafka.group("classroom").wait_until_stable(members=1)
         page.wait_for_function("() => [...stage.history.ruleHeldByLane.values()][0][0].endedAt !== null")
+        assert page.errors == []
+
+
+@pytest.mark.slow
+def test_a_bar_that_has_not_ended_ends_in_the_present_also_at_the_last_event(kafka: Emulator, port: Control) -> None:
+    with opened_page() as page:
+        open_with_members(page, kafka, port, "anna")
+        end, now = page.evaluate(OPEN_BAR_AT_THE_LAST_EVENT)
+        assert end == now
         assert page.errors == []
 
 

@@ -55,8 +55,8 @@ class TimeAxis {
   /** The unit of the last event. */
   get lastUnit() { return this.units[this.units.length - 1]; }
 
-  /** Where what has not ended ends for the time being. */
-  get openX() { return this.tail ? this.x(this.nowAt) : Infinity; }
+  /** Where what has not ended ends for the time being: in the present, also while the last event is the present. */
+  get openX() { return this.nowAt === null ? Infinity : this.x(Math.max(this.nowAt, this.times[this.times.length - 1])); }
 
   get right() { return this.left + this.width / this.scale; }
 
