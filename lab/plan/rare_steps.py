@@ -130,6 +130,14 @@ class ResponseIsLate(Sentence, frozen=True):
     latency_ms: int
 
 
+class StableOffsetsAreFetched(Sentence, frozen=True):
+    """An administrator fetches the offsets of a group with `require_stable` (KIP-447): where some wait for Kafka's log,
+    the response waits, too."""
+
+    templates = ("an administrator fetches the stable offsets of group {group}",)
+    group: str
+
+
 RareTransactionStep = CommitsWithoutGeneration | CommitsByInstanceIdAlone
 RareClientStep = (
     InstanceIdIsTaken
@@ -141,4 +149,5 @@ RareClientStep = (
     | OldEpochIsSent
     | OldGenerationIsSent
     | OtherBrokerIsAsked
+    | StableOffsetsAreFetched
 )

@@ -27,13 +27,35 @@ from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition
+from regroup.protocol.message import Message
 from regroup.protocol.messages.group import JoinGroupRequest
+from regroup.protocol.messages.records import FetchRequest
 
 
 @planted_bug
 def member_reads_revoked_partitions() -> BugContext:
     """A member continues to read partitions after it has revoked or lost them."""
     return patch_attribute(Fetcher, "remove_partitions", lambda fetcher, partitions: None)
+
+
+@planted_bug
+def member_takes_records_of_another_position() -> BugContext:
+    """A member takes the records of a Fetch response also if it has lost the partition meanwhile and got it back at
+    another position."""
+    right = Fetcher._process
+
+    def wrong(fetcher: Fetcher, response: Message, request: Message) -> bool:
+        if isinstance(request, FetchRequest):
+            request = fetcher._fetch_request(list(fetcher._positions))  # as if it had asked from where it is now
+        return right(fetcher, response, request)
+
+    return patch_attribute(Fetcher, "_process", wrong)
+
+
+@planted_bug
+def fenced_automatic_commit_ends_nothing() -> BugContext:
+    """A member whose automatic commit is refused with FENCED_INSTANCE_ID polls on, until a heartbeat is refused."""
+    return patch_attribute(PendingCommit, "is_asynchronous", property(lambda commit: not commit.is_auto_commit))
 
 
 @planted_bug

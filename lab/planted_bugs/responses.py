@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from regroup.coordinator.classic import admin, heartbeat_leave
 from regroup.coordinator.commands import DescribeGroup, LeaveGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.offsets import commits
 from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_handler, planted_bug
 from regroup.server.log.partition_log import PartitionLog
 
@@ -34,6 +35,13 @@ def description_leaves_a_member_out() -> BugContext:
         return _with_fewer_members(admin.describe_group(builder, command), -1)
 
     return patch_handler(DescribeGroup, describe)
+
+
+@planted_bug
+def stable_fetch_returns_older_offsets() -> BugContext:
+    """An OffsetFetch with `require_stable` waits for Kafka's log, and gets the offsets from before what it has waited
+    for."""
+    return patch_attribute(commits, "offsets_with_pending_appends", lambda group: group.committed_offsets)
 
 
 @planted_bug

@@ -20,18 +20,33 @@ CHANGING_COMMANDS: Final = (
 
 
 def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """OffsetFetch returns the committed offsets, with their metadata, and -1 where there is none."""
+    """OffsetFetch returns the committed offsets, with their metadata, and -1 where there is none.
+
+    With `require_stable` those that wait for Kafka's log count as committed: the response waits for the log, too.
+    """
     response: Any = exchange.response
-    group = exchange.decided_group
-    if exchange.error_code != 0 or exchange.before.pending_appends or group.pending_appends:
+    command: Any = exchange.command
+    if exchange.error_code != 0:
         return None
+    awaited = _awaited_offsets(exchange.after) if command.require_stable else {}
     for topic in response.topics:
         for each in topic.partitions:
-            known = group.committed_offset(topic.name, each.partition_index)
+            key = topic.name, each.partition_index
+            known = awaited.get(key, exchange.after.committed_offset(*key))
             due = (-1, "") if known is None else (known.offset, known.metadata)
             if each.error_code == 0 and (each.committed_offset, each.metadata) != due:
                 return f"{topic.name}-{each.partition_index}: {each.committed_offset}, and {due[0]} is committed"
     return None
+
+
+def _awaited_offsets(group: Group) -> dict[tuple[str, int], CommittedOffset]:
+    """The offsets that the log has written and not committed, by topic and partition: of several the newest."""
+    return {
+        (topic, index): offset
+        for _, append in sorted(group.pending_appends.items())
+        for topic, partitions in append.offsets.items()
+        for index, offset in partitions.items()
+    }
 
 
 def deleted_offsets_are_gone(state: CheckerState, exchange: ObservedExchange) -> str | None:

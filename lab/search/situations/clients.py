@@ -17,6 +17,7 @@ from regroup.lab.plan.rare_steps import (
     OldGenerationIsSent,
     OtherBrokerIsAsked,
     RackIsLeftOut,
+    StableOffsetsAreFetched,
 )
 from regroup.lab.plan.steps import (
     Joins,
@@ -25,6 +26,7 @@ from regroup.lab.plan.steps import (
     MemberIsExpelled,
     NewMemberFallsSilent,
     SimulationStep,
+    SlowKafkaLog,
 )
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
@@ -39,6 +41,8 @@ OLD_EPOCH_SHARE: Final = 1 / 2
 """The share of plans with the consumer protocol in which old heartbeats arrive."""
 OLD_GENERATION_SHARE: Final = 1 / 4
 """The share of plans in which requests of members arrive with the generation before."""
+STABLE_FETCH_SHARE: Final = 1 / 2
+"""The share of plans with records in which stable offsets are fetched while others wait for Kafka's log."""
 
 
 def draw_client_situations(
@@ -66,6 +70,9 @@ def draw_client_situations(
         for _ in range(8):
             api = generations.choice(("Heartbeat", "SyncGroup", "OffsetCommit"))
             yield _at_drawn_time(generations, duration_ms, OldGenerationIsSent(api, generations.choice(names)))
+    fetches = random_stream("stable offsets")
+    if plan.workload.records_per_s and fetches.random() < STABLE_FETCH_SHARE:
+        yield from draw_stable_fetches(fetches, plan, fetches.choice(names))
     if classic and consumers:
         group = plan.members[consumers[0]].group
         racks = random_stream("racks")
@@ -77,6 +84,17 @@ def draw_client_situations(
 
 def _at_drawn_time(rng: Random, duration_ms: int, step: SimulationStep) -> PlannedStep:
     return PlannedStep(StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100), step)
+
+
+def draw_stable_fetches(rng: Random, plan: SimulationPlan, member: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which an administrator fetches the stable offsets of a member's group again and again, while
+    Kafka's log takes nearly as long for each commit as the coordinator waits."""
+    milestone, at_ms, for_ms = f"{member} sends OffsetCommit", rng.choice((2_000, 20_000)), 30_000
+    timeout_ms = int(plan.settings.get("offsets.commit.timeout.ms", DEFAULT_COMMIT_TIMEOUT_MS))
+    yield PlannedStep(StepTrigger(milestone, at_ms), SlowKafkaLog(timeout_ms * 4 // 5, for_ms))
+    fetch = StableOffsetsAreFetched(plan.members[member].group)
+    for _ in range(8):
+        yield PlannedStep(StepTrigger(milestone, at_ms + rng.randrange(for_ms) // 100 * 100), fetch)
 
 
 def draw_joins_after_commits(rng: Random, plan: SimulationPlan, classic: Sequence[str]) -> Iterator[PlannedStep]:

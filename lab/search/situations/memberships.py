@@ -88,7 +88,8 @@ def with_different_topics(rng: Random, plan: SimulationPlan) -> SimulationPlan:
 def with_taken_instance_id(rng: Random, plan: SimulationPlan) -> SimulationPlan:
     """A plan in which a client takes the instance id of a member shortly before the member's second commit, which is
     refused then; in half of them its application unsubscribes while the commit is in flight. Mostly the plan as it
-    is."""
+    is. In three of four the member's heartbeats are rarer than its commits.
+    """
     names = [
         name
         for name, each in plan.members.items()
@@ -99,6 +100,9 @@ def with_taken_instance_id(rng: Random, plan: SimulationPlan) -> SimulationPlan:
         return plan
     name = rng.choice(names)
     taken = replace(plan.members[name], instance_id=f"{name}-taken", client="")
+    if rng.random() < 0.75:
+        rare_ms = max(taken.heartbeat_interval_ms, taken.session_timeout_ms // 3)
+        taken = replace(taken, heartbeat_interval_ms=rare_ms, auto_commit_interval_ms=1_000)
     steps = draw_fenced_commit(rng, name, taken.auto_commit_interval_ms)
     return replace(plan, members={**plan.members, name: taken}, steps=(*plan.steps, *steps))
 

@@ -19,6 +19,7 @@ from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import (
     CommitsWithoutGeneration,
     ErrorIsUnknown,
+    ResponseIsLate,
     Unsubscribes,
 )
 from regroup.lab.plan.steps import (
@@ -71,6 +72,9 @@ REFUSED_COMMIT_SHARE: Final = 1 / 2
 """The share of plans with records in which dynamic members are removed while they read."""
 ZOMBIE_SHARE: Final = 1 / 4
 """The share of plans with records in which a member becomes a zombie while it reads."""
+LATE_FETCH_SHARE: Final = 1 / 2
+"""The share of plans with records in which a dynamic classic member is removed while a Fetch is in flight, whose
+response comes when the member may have its partitions again."""
 LOWERED_OFFSET_SHARE: Final = 1 / 4
 """The share of plans with records in which a group begins to read in the middle, and is set back to the beginning."""
 MIXED_RECORDS_SHARE: Final = 2 / 3
@@ -223,6 +227,10 @@ def draw_reading_situations(
     if classic and zombies.random() < ZOMBIE_SHARE:
         trigger = StepTrigger(f"{(name := zombies.choice(classic))} is assigned partitions", 5_000)
         yield PlannedStep(trigger, BecomesZombie(name))
+    late = random_stream("late records of members")
+    dynamic = [name for name in classic if plan.members[name].instance_id is None]
+    if dynamic and late.random() < LATE_FETCH_SHARE:
+        yield from draw_late_fetches(late, late.choice(dynamic), duration_ms)
     lowered = random_stream("lowered offsets")
     if lowered.random() < LOWERED_OFFSET_SHARE:
         yield from draw_lowered_offsets(lowered, plan, duration_ms)
@@ -241,6 +249,19 @@ def draw_refused_commits(
         trigger = StepTrigger(f"{name} sends OffsetCommit", rng.choice((0, 5_000)))
         if members[name].instance_id is None:
             yield PlannedStep(trigger, MemberIsExpelled(name))
+
+
+def draw_late_fetches(rng: Random, member: str, duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which an administrator removes a member while the response to its Fetch is late: when it has
+    joined again, it reads on from the offset that it committed last.
+
+    The member has not polled for a while, so that records are there when it fetches.
+    """
+    for _ in range(4):
+        at_ms = rng.randrange(duration_ms - 10_000)
+        yield _at(at_ms, StaysOutsidePoll(member, 6_000))
+        yield _at(at_ms + 5_000, ResponseIsLate(member, "Fetch", rng.choice((8_000, 12_000, 20_000))))
+        yield _at(at_ms + 6_500, MemberIsExpelled(member))
 
 
 def draw_lowered_offsets(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:

@@ -42,6 +42,8 @@ from regroup.protocol.messages.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
 )
 
 ADMINISTRATOR_HOST: Final = "the administrator"
@@ -121,6 +123,9 @@ def _perform_rare_step(step: rare.RareClientStep, world: World) -> None:
                 _spawn_once(world, message.group_id, message, COMMIT_BY_NAME)
         case rare.OtherBrokerIsAsked(group):
             world.spawn(ask_other_broker(world.members.other_client(ADMINISTRATOR_HOST), group))
+        case rare.StableOffsetsAreFetched(group):
+            asked = OffsetFetchRequestGroup(group_id=group, topics=None)
+            _spawn_once(world, group, OffsetFetchRequest(groups=[asked], require_stable=True))
 
 
 def _spawn(

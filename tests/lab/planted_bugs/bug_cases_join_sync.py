@@ -162,6 +162,17 @@ def a_group_of_two_is_described() -> Any:
     return len(harness.describe_group().members)
 
 
+@bug_case(responses.stable_fetch_returns_older_offsets, expected={("foo", 0): 200}, with_bug={("foo", 0): 100})
+def a_stable_fetch_waits_for_the_log() -> Any:
+    harness = GroupHarness()
+    harness.commit(("foo", 0, 100))
+    harness.log_delays_appends = True
+    harness.commit(("foo", 0, 200))
+    fetch = harness.fetch_stable(foo=(0,))
+    harness.complete_append()
+    return fetch.offsets
+
+
 @bug_case(responses.fetch_leaves_the_first_batch_out, expected=[3, 2], with_bug=[2, 2])
 def three_batches_are_read_and_then_two() -> Any:
     log = PartitionLog(leader_epoch=0, retention_bytes=-1)

@@ -8,6 +8,7 @@ from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
 from regroup.lab.planted_bugs import members
 from regroup.members.consumer.effects import (
     CommittedOffsetsFetched,
+    ConsumerErrorKind,
     LeftGroup,
     NodeAddress,
     OutgoingRequest,
@@ -21,6 +22,8 @@ from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.messages.records import FetchableTopicResponse, FetchResponse, PartitionData
+from regroup.protocol.record_batch import BatchRecord, write_batch
 from tests.lab.planted_bugs.bug_cases import bug_case
 from tests.members.harness import MemberHarness, orders
 
@@ -47,6 +50,29 @@ def a_partition_is_revoked() -> Any:
     fetcher._positions = {FIRST: 10, SECOND: 20}
     fetcher.remove_partitions([FIRST])
     return list(fetcher._positions)
+
+
+@bug_case(members.member_takes_records_of_another_position, expected={FIRST: 8}, with_bug={FIRST: 10})
+def a_response_comes_for_the_position_before() -> Any:
+    fetcher = Fetcher(SilentTransport(), ConsumerSettings(group_id="payments"), application())
+    fetcher._positions = {FIRST: 9}
+    request = fetcher._fetch_request([FIRST])
+    fetcher._positions = {FIRST: 8}
+    batch = write_batch([BatchRecord(key=None, value=b"0")], base_timestamp_ms=0, base_offset=9)
+    data = PartitionData(partition_index=0, high_watermark=10, records=batch)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="orders", partitions=[data])])
+    fetcher._process(response, request)
+    return fetcher._positions
+
+
+@bug_case(members.fenced_automatic_commit_ends_nothing, expected=[ConsumerErrorKind.FENCED], with_bug=[])
+def an_automatic_commit_is_fenced() -> Any:
+    harness = MemberHarness(enable_auto_commit=True, heartbeat_interval_ms=20_000).reach_stable(FIRST)
+    harness.complete_offset_fetch(5)
+    harness.receive(RecordsConsumed({FIRST: 6}))
+    harness.pass_time(6_000)
+    harness.complete_commit(E.FENCED_INSTANCE_ID)
+    return [each.kind for each in harness.poll_errors]
 
 
 @bug_case(members.member_starts_one_offset_too_far, expected={FIRST: 10}, with_bug={FIRST: 11})

@@ -2,7 +2,7 @@
 
 sent = SentRecords()
 sent.add_member("anna", reads_committed=False)
-sent.on_response("anna", response)               # before anna gets it
+sent.on_response("anna", request, response)      # before anna gets it
 sent.on_record("anna", partition, 17)            # anna has processed a record: the violation that this is, or None
 sent.on_skip("anna", partition, 18, 20)          # anna finds no records with 18 <= offset < 20
 sent.on_new_life("anna")                         # its process has ended
@@ -16,12 +16,16 @@ from typing import Any, Final
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.exceptions import Malformed
-from regroup.protocol.messages.records import FetchResponse
+from regroup.protocol.message import Message
+from regroup.protocol.messages.records import FetchRequest, FetchResponse, ListOffsetsRequest
 from regroup.protocol.record_batch import read_batch_header, read_record_deltas, split_batches
 
 PROCESSES_WHAT_WAS_SENT: Final = "A member processes only records that a broker has sent to it."
 PASSES_NOTHING_OVER: Final = "A member that reads uncommitted records passes over none that a broker has sent to it."
-SENT_SENTENCES: Final = (PROCESSES_WHAT_WAS_SENT, PASSES_NOTHING_OVER)
+PASSES_OVER_WHAT_IT_ASKED_FOR: Final = (
+    "A member finds no records only at offsets for which its last Fetch request of the partition has asked."
+)
+SENT_SENTENCES: Final = (PROCESSES_WHAT_WAS_SENT, PASSES_NOTHING_OVER, PASSES_OVER_WHAT_IT_ASKED_FOR)
 
 
 class SentRecords:
@@ -31,6 +35,8 @@ class SentRecords:
         self._sent: defaultdict[str, set[tuple[TopicPartition, int]]] = defaultdict(set)
         """Those that were sent to a process."""
         self._in_last_response: dict[str, set[tuple[TopicPartition, int]]] = {}
+        self._asked_from: defaultdict[str, dict[TopicPartition, int]] = defaultdict(dict)
+        """From which offset on a process has asked for records in the Fetch that was answered last, by partition."""
         self._read_committed: set[str] = set()
 
     def add_member(self, name: str, *, reads_committed: bool) -> None:
@@ -47,10 +53,19 @@ class SentRecords:
         """Forget what a member was sent: its process has ended."""
         self._sent.pop(name, None)
         self._in_last_response.pop(name, None)
+        self._asked_from.pop(name, None)
 
-    def on_response(self, name: str, response: Any) -> None:
-        """Note the records in a response to a member; None for a request that has failed."""
-        if isinstance(response, FetchResponse):
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Note the records in a response to a member, and for which it had asked; None for a request that has
+        failed."""
+        if isinstance(message, ListOffsetsRequest):  # it may pass over all that is before the first offset of a log
+            for listed in message.topics:
+                for row in listed.partitions:
+                    self._asked_from[name].pop(TopicPartition(listed.name, row.partition_index), None)
+        if isinstance(message, FetchRequest) and isinstance(response, FetchResponse):
+            for topic in message.topics:
+                for each in topic.partitions:
+                    self._asked_from[name][TopicPartition(topic.topic, each.partition)] = each.fetch_offset
             found = set(_records_in(response))
             self._in_last_response[name] = found
             self._sent[name] |= found
@@ -66,6 +81,8 @@ class SentRecords:
 
         Records below the start of a log, which it leaves out as well, may have been sent to it earlier.
         """
+        if first < self._asked_from[name].get(partition, 0):
+            return MemberViolation(PASSES_OVER_WHAT_IT_ASKED_FOR, f"{name} passes over {partition}@{first}")
         last = self._in_last_response.get(name, set())
         passed = next((each for each in range(first, stop) if (partition, each) in last), None)
         if passed is None or name in self._read_committed:

@@ -51,13 +51,22 @@ def commit(*offsets: tuple[int, int]) -> c.OffsetCommit:
 # -- OffsetFetch
 
 
-def fetched(before: Group, offset: int, metadata: str = "", *, code: int = 0, partition: int = 0) -> str | None:
+def fetched(
+    before: Group,
+    offset: int,
+    metadata: str = "",
+    *,
+    code: int = 0,
+    partition: int = 0,
+    require_stable: bool = False,
+) -> str | None:
     row = OffsetFetchResponsePartitions(
         partition_index=partition, committed_offset=offset, metadata=metadata, error_code=code
     )
     topics = [OffsetFetchResponseTopics(name="orders", partitions=[row])]
     response = OffsetFetchResponseGroup(group_id="payments", topics=topics)
-    exchange = made_exchange(c.OffsetFetch(**NAMED, partitions=None), before, response=response)
+    command = c.OffsetFetch(**NAMED, partitions=None, require_stable=require_stable)
+    exchange = made_exchange(command, before, response=response)
     return offset_fetch_returns_what_is_committed(STATE, exchange)
 
 
@@ -79,10 +88,23 @@ def test_the_committed_offset_and_minus_one_are_in_order() -> None:
     assert fetched(KNOWN, -1, partition=1) is None
 
 
-def test_a_refused_partition_and_commits_that_the_log_has_not_committed_are_not_compared() -> None:
+def test_a_refused_partition_is_not_compared() -> None:
     assert fetched(KNOWN, -1, code=88) is None
-    append = PendingAppend(kind=LogRecordKind.OFFSETS, deadline_ms=0)
-    assert fetched(replace(KNOWN, pending_appends={2: append}), 3) is None
+
+
+def test_offsets_that_wait_for_the_log_count_for_a_stable_fetch_alone() -> None:
+    appends = {
+        number: PendingAppend(
+            kind=LogRecordKind.OFFSETS, deadline_ms=0, offsets={"orders": {0: CommittedOffset(offset)}}
+        )
+        for number, offset in ((3, 9), (2, 8))
+    }
+    waiting = replace(KNOWN, pending_appends=appends)
+    assert fetched(waiting, 9, require_stable=True) is None, "the newest of them"
+    assert fetched(waiting, 8, require_stable=True) == "orders-0: 8, and 9 is committed"
+    assert fetched(waiting, 7, "seven", require_stable=True)
+    assert fetched(waiting, 7, "seven") is None
+    assert fetched(waiting, 9)
 
 
 # -- what changes offsets

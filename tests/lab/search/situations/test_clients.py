@@ -31,6 +31,11 @@ def test_plans_of_classic_groups_have_few_of_these_requests() -> None:
     assert 50 < steps["OldGenerationIsSent"] < 100
 
 
+def test_in_half_of_the_plans_with_records_stable_offsets_are_fetched_while_the_log_is_slow() -> None:
+    steps = counted(SimulationPlan(members={"anna": ANNA}, workload=Workload(records_per_s=1)))
+    assert 120 < steps["StableOffsetsAreFetched"] == steps["SlowKafkaLog"] < 180
+
+
 def test_no_other_broker_is_asked_where_there_is_one() -> None:
     assert "OtherBrokerIsAsked" not in counted(SimulationPlan(members={"anna": ANNA}))
 

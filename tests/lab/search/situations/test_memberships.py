@@ -60,6 +60,8 @@ def test_the_instance_id_of_a_member_that_reads_records_may_be_taken_when_it_com
     for each in changed:
         check_plan(each)
         assert each.members["anna"].instance_id == "anna-taken"
+    rare = [each for each in changed if each.members["anna"].heartbeat_interval_ms > 10_000]
+    assert 0.6 < len(rare) / len(changed) < 0.9
     unsubscribing = [each for each in changed if any(isinstance(step.step, Unsubscribes) for step in each.steps)]
     assert 40 < len(unsubscribing) < 120
     for without in (replace(plan, members=plan.members | {"ben": BEN}), replace(plan, workload=Workload())):

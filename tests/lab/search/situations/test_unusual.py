@@ -43,7 +43,17 @@ def test_members_are_removed_only_where_they_read_records() -> None:
     without, reading = SimulationPlan(members=members), SimulationPlan(members=members, workload=RECORDS)
     removed = [[seed for seed in SEEDS if "MemberIsExpelled" in steps_of(seed, plan)] for plan in (without, reading)]
     assert removed[0] == []
-    assert 100 < len(removed[1]) < 200
+    assert 200 < len(removed[1]) < 260
+
+
+def test_in_half_of_the_plans_with_records_a_member_is_removed_while_its_fetch_is_in_flight() -> None:
+    reading = SimulationPlan(members={"anna": MemberPlan()}, workload=RECORDS)
+    late = [seed for seed in SEEDS if "ResponseIsLate" in steps_of(seed, reading)]
+    assert 120 < len(late) < 180
+    for seed in late:
+        assert steps_of(seed, reading).count("StaysOutsidePoll") >= 4
+    static = SimulationPlan(members={"anna": MemberPlan(instance_id="anna-1")}, workload=RECORDS)
+    assert not any("ResponseIsLate" in steps_of(seed, static) for seed in SEEDS)
 
 
 def test_half_of_the_plans_with_records_have_a_member_that_unsubscribes_again_and_again() -> None:

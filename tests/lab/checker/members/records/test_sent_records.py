@@ -3,16 +3,33 @@
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.records.sent_records import (
     PASSES_NOTHING_OVER,
+    PASSES_OVER_WHAT_IT_ASKED_FOR,
     PROCESSES_WHAT_WAS_SENT,
     SentRecords,
 )
 from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.protocol.messages.records import FetchableTopicResponse, FetchResponse, PartitionData
+from regroup.protocol.messages.records import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    PartitionData,
+)
 from regroup.protocol.record_batch import CONTROL, BatchRecord, write_batch
 from regroup.server.log.partition_log import PartitionLog
 
 ORDERS_0 = TopicPartition("orders", 0)
 RECORD = BatchRecord(key=None, value=b"0")
+
+
+def fetching_from(offset: int) -> FetchRequest:
+    rows = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1_000)]
+    return FetchRequest(max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="orders", partitions=rows)])
 
 
 def fetched(*batches: bytes) -> FetchResponse:
@@ -28,7 +45,7 @@ def reading(*batches: bytes, reads_committed: bool = False) -> SentRecords:
     """Anna has got these batches."""
     sent = SentRecords()
     sent.add_member("anna", reads_committed=reads_committed)
-    sent.on_response("anna", fetched(*batches))
+    sent.on_response("anna", fetching_from(0), fetched(*batches))
     return sent
 
 
@@ -65,5 +82,25 @@ def test_a_record_that_a_member_passes_over_is_found() -> None:
         assert reading(batch).on_skip("anna", ORDERS_0, first, stop) is None
     assert reading(batch, reads_committed=True).on_skip("anna", ORDERS_0, 0, 4) is None
     sent = reading(batch)
-    sent.on_response("anna", fetched())
+    sent.on_response("anna", fetching_from(0), fetched())
     assert sent.on_skip("anna", ORDERS_0, 0, 4) is None, "the log begins at a later offset now"
+
+
+def test_offsets_that_a_member_passes_over_without_having_asked_for_them_are_found() -> None:
+    """The response to a Fetch that began at offset 5 says nothing of what is before."""
+    sent = SentRecords()
+    sent.add_member("anna", reads_committed=True)
+    sent.on_response("anna", fetching_from(5), fetched())
+    assert sent.on_skip("anna", ORDERS_0, 5, 7) is None
+    assert sentence(sent.on_skip("anna", ORDERS_0, 4, 7)) == PASSES_OVER_WHAT_IT_ASKED_FOR
+    assert sent.on_skip("ben", ORDERS_0, 4, 7) is None
+
+
+def test_a_member_that_looks_for_the_first_offset_of_a_log_passes_over_all_before_it() -> None:
+    sent = SentRecords()
+    sent.add_member("anna", reads_committed=False)
+    sent.on_response("anna", fetching_from(5), fetched())
+    rows = [ListOffsetsPartition(partition_index=0, timestamp=-2)]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="orders", partitions=rows)])
+    sent.on_response("anna", request, ListOffsetsResponse(topics=[]))
+    assert sent.on_skip("anna", ORDERS_0, 0, 7) is None
