@@ -14,6 +14,16 @@ class Unsubscribes(Sentence, frozen=True):
     duration_ms: int
 
 
+class SubscribesToOneTopic(Sentence, frozen=True):
+    """A classic consumer's application subscribes to one topic in place of those of its plan, and to these again after
+    `duration_ms`."""
+
+    templates = ("{member} subscribes to {topic} alone for {duration_ms}",)
+    member: str
+    topic: str
+    duration_ms: int
+
+
 class CommitsWithoutGeneration(Sentence, frozen=True):
     """A producer beside a consumer commits the consumer's positions in a transaction, with its member id and without
     its generation."""

@@ -14,6 +14,7 @@ from regroup.lab.plan.rare_steps import (
     RareClientStep,
     RareTransactionStep,
     ResponseIsLate,
+    SubscribesToOneTopic,
     TopicIsUnknown,
     Unsubscribes,
 )
@@ -362,6 +363,7 @@ MemberStep = (
     | BecomesZombie
     | StaysOutsidePoll
     | Unsubscribes
+    | SubscribesToOneTopic
 )
 TransactionStep = (
     CommitsInTransaction | AbortsTransaction | AbandonsTransaction | IsFencedInTransaction | RareTransactionStep

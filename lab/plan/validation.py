@@ -18,6 +18,8 @@ from regroup.lab.plan.rare_steps import (
     OldMemberComesAndGoes,
     OtherBrokerIsAsked,
     RackIsLeftOut,
+    StableOffsetsAreFetched,
+    SubscribesToOneTopic,
     TopicIsUnknown,
 )
 from regroup.lab.plan.sentences import KAFKA_NAME, MEMBER_NAME
@@ -56,6 +58,7 @@ STEPS_OF_GROUPS: Final = (
     NewMemberFallsSilent,
     OldMemberComesAndGoes,
     RackIsLeftOut,
+    StableOffsetsAreFetched,
     NewMemberCommitsAndJoins,
     OtherBrokerIsAsked,
 )
@@ -64,6 +67,7 @@ STEPS_OF_TOPICS: Final = (
     TopicGrows,
     TopicIsDeleted,
     TopicIsUnknown,
+    SubscribesToOneTopic,
     OffsetsAreDeleted,
     OffsetsAreAltered,
     CommitsUnsubscribed,

@@ -26,7 +26,7 @@ from regroup.members.consumer.rebalance import ConsumerRebalance
 from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
-from regroup.protocol.consumer.subscription import Assignment, TopicPartition
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition, decode_assignment
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import JoinGroupRequest
 from regroup.protocol.messages.records import FetchRequest
@@ -50,6 +50,22 @@ def member_takes_records_of_another_position() -> BugContext:
         return right(fetcher, response, request)
 
     return patch_attribute(Fetcher, "_process", wrong)
+
+
+@planted_bug
+def member_takes_topics_it_has_given_up() -> BugContext:
+    """A member takes the partitions that it is assigned, also of topics to which it subscribes no more."""
+    right = ConsumerRebalance._complete
+
+    def wrong(rebalance: ConsumerRebalance) -> bool:
+        metadata, assigned = rebalance.metadata, rebalance.group_join.assignment_bytes
+        if len(assigned) < 2:
+            return right(rebalance)
+        topics = {*metadata.topics, *(each.topic for each in decode_assignment(assigned).partitions)}
+        with patch_attribute(ConsumerMetadata, "topics", property(lambda metadata: tuple(sorted(topics)))):
+            return right(rebalance)
+
+    return patch_attribute(ConsumerRebalance, "_complete", wrong)
 
 
 @planted_bug

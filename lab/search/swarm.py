@@ -22,7 +22,12 @@ from regroup.lab.search.situations.large_groups import LARGE_GROUP_SHARE, draw_l
 from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
 from regroup.lab.search.situations.sequences import draw_sequences
-from regroup.lab.search.situations.topics import draw_growth, draw_recreation, with_unknown_topic
+from regroup.lab.search.situations.topics import (
+    draw_growth,
+    draw_narrow_subscriptions,
+    draw_recreation,
+    with_unknown_topic,
+)
 from regroup.lab.search.situations.transforms import TRANSFORM_SHARE, with_transform
 from regroup.lab.search.situations.unusual import draw_situations, with_variations
 from regroup.lab.search.swarm_faults import FAULT_KINDS, LOSABLE_APIS, FaultDraw
@@ -112,6 +117,7 @@ def draw_plan(
     if has_sequences and has_all_faults:
         setup = _add_situations(random_stream, setup, steps, duration_ms)
         steps += draw_growth(random_stream("growth"), setup, duration_ms)
+        steps += draw_narrow_subscriptions(random_stream("narrow subscriptions"), setup, duration_ms)
         if max_members == len(DRAWN_MEMBER_NAMES):
             steps += draw_recreation(random_stream("topic created again"), setup, steps, duration_ms)
     plan = replace(

@@ -64,6 +64,9 @@ def _perform_on_member(step: s.MemberStep, world: World) -> None:
         case rare.Unsubscribes():
             members.unsubscribe(step.member)
             world.later(step.duration_ms, partial(members.subscribe, step.member))
+        case rare.SubscribesToOneTopic():
+            members.subscribe(step.member, (step.topic,))
+            world.later(step.duration_ms, partial(members.subscribe, step.member))
         case s.RequestsRebalance():
             member = members.by_name.get(step.member)
             if member is not None and not member.is_stopped:

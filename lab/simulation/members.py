@@ -263,10 +263,11 @@ class SimulatedMembers:
         observe = self._checker.members.on_unsubscribe if self._checker else None
         self._change_subscription(name, SimulatedMember.unsubscribe, observe)
 
-    def subscribe(self, name: str) -> None:
-        """Let a running classic member subscribe again to what its plan says; nothing happens if it does not run."""
-        observe = self._checker.members.on_subscribe if self._checker else None
-        self._change_subscription(name, SimulatedMember.subscribe, observe)
+    def subscribe(self, name: str, topics: tuple[str, ...] = ()) -> None:
+        """Let a running classic member subscribe to these topics, or without any to what its plan says; nothing happens
+        if it does not run."""
+        observe = partial(self._checker.members.on_subscribe, topics=topics) if self._checker else None
+        self._change_subscription(name, partial(SimulatedMember.subscribe, topics=topics), observe)
 
     def _change_subscription(
         self, name: str, change: Callable[..., None], observe: Callable[[str], None] | None
@@ -278,7 +279,7 @@ class SimulatedMembers:
             change(member)
         else:
             on_due = self._checker.members.on_subscription_call_due
-            change(member, partial(observe, name), on_due=partial(on_due, name))
+            change(member, then=partial(observe, name), on_due=partial(on_due, name))
 
     def start_producers(self) -> None:
         """Produce records to every topic of the plan, if it has a workload."""

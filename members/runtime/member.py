@@ -156,10 +156,17 @@ class SimulatedMember:
         """
         self._call_consumer(on_due, lambda: self._change_subscription(Unsubscribe(), then))
 
-    def subscribe(self, then: Callable[[], None] = lambda: None, *, on_due: Callable[[], None] = lambda: None) -> None:
-        """Let the application subscribe again as it did at its start. The functions are called as those of
-        `unsubscribe`."""
-        self._call_consumer(on_due, lambda: self._change_subscription(self._subscription, then))
+    def subscribe(
+        self,
+        topics: tuple[str, ...] = (),
+        then: Callable[[], None] = lambda: None,
+        *,
+        on_due: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Let the application subscribe to these topics, or without any as it did at its start. The functions are
+        called as those of `unsubscribe`."""
+        subscription = Subscribe(topics) if topics else self._subscription
+        self._call_consumer(on_due, lambda: self._change_subscription(subscription, then))
 
     def _call_consumer(self, on_due: Callable[[], None], call: Callable[[], None]) -> None:
         def make_call() -> None:

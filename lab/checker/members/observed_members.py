@@ -48,6 +48,7 @@ from regroup.members.consumer.effects import (
     ConsumerClosed,
     ConsumerError,
     JoinedGroup,
+    PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
@@ -289,6 +290,8 @@ class ObservedMembers:
             case CommitCompleted():
                 self._commits.on_completed(name, change)
                 self._report_each(self._fenced_commits.on_completed(name, change))
+            case PartitionsAssigned(partitions):
+                self._report_each(self.subscriptions.on_assigned(name, partitions))
             case PartitionsRevoked(partitions):
                 self._report_each(
                     self._positions.on_revoked(name, partitions, at_ms),
@@ -324,10 +327,11 @@ class ObservedMembers:
         batch."""
         self._calls.on_due(name)
 
-    def on_subscribe(self, name: str) -> None:
-        """Note that the application of a member subscribes again."""
+    def on_subscribe(self, name: str, topics: Collection[str] = ()) -> None:
+        """Note that the application of a member subscribes to these topics, or without any to those of its plan."""
         self._calls.on_called(name)
-        self.subscriptions.on_subscribe(name)
+        self._metadata.on_interruption(name)
+        self.subscriptions.on_subscribe(name, topics)
         self._retries.on_subscribe(name)
 
     def on_unsubscribe(self, name: str) -> None:

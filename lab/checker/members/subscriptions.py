@@ -15,6 +15,7 @@ from regroup.members.consumer.effects import CommitCompleted, ConsumerError, Con
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
     Subscription,
+    TopicPartition,
     decode_assignment,
     decode_subscription,
 )
@@ -38,7 +39,11 @@ LATE_ERROR_WAITS: Final = (
     "The error of a JoinGroup from before its application has unsubscribed ends poll() only when the application has "
     "subscribed again."
 )
+TAKES_ITS_TOPICS: Final = (
+    "A classic member takes partitions only of topics to which its application subscribes when it takes them."
+)
 SUBSCRIPTION_SENTENCES: Final = (
+    TAKES_ITS_TOPICS,
     UNSUBSCRIBED_STAYS_OUT,
     LATE_ERROR_WAITS,
     PATTERN_NEEDS_METADATA,
@@ -63,6 +68,9 @@ class Subscriptions:
         self._sound: set[str] = set()
         """Members whose assignor, when they lead, is without a fault."""
         self._unsubscribed: set[str] = set()
+        self._subscribed: dict[str, frozenset[str]] = {}
+        """By the name of a member whose application has subscribed again, to which topics; none for those of its
+        plan."""
         self._late_errors: dict[str, int] = {}
         """By the name of a member that has unsubscribed, the error code of a JoinGroup response that came later."""
         self._to_assign: dict[str, set[str]] = {}
@@ -87,6 +95,7 @@ class Subscriptions:
         """Note that the process of a member has ended: the next one knows no topics, and subscribes."""
         self._unsubscribed.discard(name)
         self._late_errors.pop(name, None)
+        self._subscribed.pop(name, None)
         self._not_found.pop(name, None)
         self._to_assign.pop(name, None)
         if name in self._with_pattern:
@@ -100,12 +109,23 @@ class Subscriptions:
         """Note that the application of a member has unsubscribed from all topics."""
         self._unsubscribed.add(name)
 
-    def on_subscribe(self, name: str) -> None:
-        """Note that the application of a member has subscribed again."""
+    def on_subscribe(self, name: str, topics: Collection[str] = ()) -> None:
+        """Note that the application of a member has subscribed to these topics, or without any to those of its plan."""
         self._unsubscribed.discard(name)
+        self._subscribed[name] = frozenset(topics)
         self._late_errors.pop(name, None)
         if name in self._with_pattern:
             self._without_metadata.add(name)
+
+    def on_assigned(self, name: str, partitions: Collection[TopicPartition]) -> MemberViolation | None:
+        """Check the partitions that a member has taken, if its application subscribes to other topics than its plan
+        says."""
+        subscribed = self._subscribed.get(name)
+        other = next((each for each in partitions if each.topic not in subscribed), None) if subscribed else None
+        if not subscribed or other is None:
+            return None
+        detail = f"{name} takes {other}, and subscribes to {', '.join(sorted(subscribed))}"
+        return MemberViolation(TAKES_ITS_TOPICS, detail)
 
     def on_response(self, name: str, response: Any) -> None:
         """Keep what a member learns: the topics of the cluster, and as a leader the subscriptions of its group."""

@@ -22,7 +22,8 @@ CHANGING_COMMANDS: Final = (
 def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """OffsetFetch returns the committed offsets, with their metadata, and -1 where there is none.
 
-    With `require_stable` those that wait for Kafka's log count as committed: the response waits for the log, too.
+    With `require_stable` those that wait for Kafka's log count as committed: the response waits for the log, too,
+    unless all of them have waited for longer than `offsets.commit.timeout.ms` (docs/not-emulated.md).
     """
     response: Any = exchange.response
     command: Any = exchange.command
@@ -40,7 +41,10 @@ def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: Observ
 
 
 def _awaited_offsets(group: Group) -> dict[tuple[str, int], CommittedOffset]:
-    """The offsets that the log has written and not committed, by topic and partition: of several the newest."""
+    """The offsets that the log has written and not committed, by topic and partition: of several the newest. None if no
+    request waits for the log any more."""
+    if all(append.has_timed_out for append in group.pending_appends.values()):
+        return {}
     return {
         (topic, index): offset
         for _, append in sorted(group.pending_appends.items())

@@ -1,8 +1,9 @@
 """Draws topics that are deleted and created again while members of the consumer protocol, or with a sticky assignor,
-subscribe to them, and topics of which brokers have yet to learn.
+subscribe to them, topics of which brokers have yet to learn, and members that subscribe to one topic for a while.
 
     steps = draw_recreation(random_stream("topic created again"), plan, steps, duration_ms)
     steps = draw_growth(random_stream("growth"), plan, duration_ms)
+    steps = draw_narrow_subscriptions(random_stream("narrow subscriptions"), plan, duration_ms)
     plan = with_unknown_topic(random_stream("unknown topic"), plan)
 
 A topic that is created again has at least as many partitions as the deleted one. With fewer Kafka's sticky assignors
@@ -17,7 +18,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import TopicIsUnknown
+from regroup.lab.plan.rare_steps import SubscribesToOneTopic, TopicIsUnknown
 from regroup.lab.plan.steps import TopicGrows, TopicIsCreated, TopicIsDeleted
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC, CONSUMER
@@ -29,6 +30,9 @@ CONSUMER_RECREATION_SHARE: Final = 1 / 3
 
 GROWTH_SHARE: Final = 1 / 3
 """The share of plans of classic groups whose members subscribe to different topics in which one of these grows."""
+
+NARROW_SUBSCRIPTION_SHARE: Final = 1 / 3
+"""The share of plans with classic members of several topics in which one subscribes to a single topic for a while."""
 
 UNKNOWN_TOPIC_SHARE: Final = 1 / 12
 """The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""
@@ -79,6 +83,28 @@ def draw_growth(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator
     topic = rng.choice(uneven)
     trigger = StepTrigger(delay_ms=rng.randrange(duration_ms) // 100 * 100)
     yield PlannedStep(trigger, TopicGrows(topic, plan.topics[topic] + rng.choice((1, 2, 4))))
+
+
+def draw_narrow_subscriptions(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:
+    """Draw the steps in which a classic member subscribes to one of its topics alone, and later to all of them again:
+    while its JoinGroup or SyncGroup is in flight, and at drawn times; mostly none."""
+    names = [
+        name
+        for name, each in plan.members.items()
+        if each.protocol == CLASSIC and not each.pattern and not each.transforms_to and len(each.topics) > 1
+    ]
+    if not names or rng.random() >= NARROW_SUBSCRIPTION_SHARE:
+        return
+    name = rng.choice(names)
+    for request, delay_ms in (("JoinGroup", rng.choice((0, 100, 1_000))), ("SyncGroup", 0)):
+        yield PlannedStep(StepTrigger(f"{name} sends {request}", delay_ms), _narrow(rng, name, plan.members[name]))
+    for _ in range(3):
+        at_ms = rng.randrange(duration_ms) // 100 * 100
+        yield PlannedStep(StepTrigger(delay_ms=at_ms), _narrow(rng, name, plan.members[name]))
+
+
+def _narrow(rng: Random, name: str, member: MemberPlan) -> SubscribesToOneTopic:
+    return SubscribesToOneTopic(name, rng.choice(member.topics), rng.choice((100, 5_000, 20_000)))
 
 
 def with_unknown_topic(rng: Random, plan: SimulationPlan) -> SimulationPlan:

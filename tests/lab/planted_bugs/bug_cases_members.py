@@ -12,6 +12,7 @@ from regroup.members.consumer.effects import (
     LeftGroup,
     NodeAddress,
     OutgoingRequest,
+    PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
@@ -63,6 +64,16 @@ def a_response_comes_for_the_position_before() -> Any:
     response = FetchResponse(responses=[FetchableTopicResponse(topic="orders", partitions=[data])])
     fetcher._process(response, request)
     return fetcher._positions
+
+
+@bug_case(members.member_takes_topics_it_has_given_up, expected=0, with_bug=1)
+def an_application_changes_its_topics_while_sync_group_is_in_flight() -> Any:
+    harness = MemberHarness().subscribe()
+    harness.find_coordinator()
+    harness.complete_join()
+    harness.receive(Subscribe(("clicks",)))
+    harness.complete_sync(FIRST)
+    return len(harness.changes_of(PartitionsAssigned))
 
 
 @bug_case(members.fenced_automatic_commit_ends_nothing, expected=[ConsumerErrorKind.FENCED], with_bug=[])

@@ -9,6 +9,7 @@ from regroup.lab.checker.members.subscriptions import (
     LATE_ERROR_WAITS,
     LEADER_ASSIGNS_ALL_TOPICS,
     PATTERN_NEEDS_METADATA,
+    TAKES_ITS_TOPICS,
     UNSUBSCRIBED_COMMITS,
     UNSUBSCRIBED_STAYS_OUT,
     Subscriptions,
@@ -212,3 +213,17 @@ def test_a_new_process_has_neither_the_late_error_nor_the_metadata_of_the_former
     observed.on_new_life("anna")
     assert fail(observed) is None
     assert lead(observed, "orders") is not None
+
+
+def test_partitions_of_a_topic_to_which_a_member_subscribes_no_more_are_found() -> None:
+    observed = subscriptions()
+    assigned = [TopicPartition("orders", 0), TopicPartition("clicks", 1)]
+    assert observed.on_assigned("anna", assigned) is None, "the plan says what it subscribes to"
+    observed.on_subscribe("anna", ("orders",))
+    assert observed.on_assigned("anna", assigned[:1]) is None
+    violation = observed.on_assigned("anna", assigned)
+    assert violation is not None
+    assert violation.sentence == TAKES_ITS_TOPICS
+    assert violation.detail == "anna takes clicks-1, and subscribes to orders"
+    observed.on_subscribe("anna")
+    assert observed.on_assigned("anna", assigned) is None

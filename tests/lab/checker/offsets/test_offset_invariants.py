@@ -105,6 +105,9 @@ def test_offsets_that_wait_for_the_log_count_for_a_stable_fetch_alone() -> None:
     assert fetched(waiting, 7, "seven", require_stable=True)
     assert fetched(waiting, 7, "seven") is None
     assert fetched(waiting, 9)
+    late = {number: replace(each, has_timed_out=True) for number, each in appends.items()}
+    assert fetched(replace(KNOWN, pending_appends=late), 7, "seven", require_stable=True) is None
+    assert fetched(replace(KNOWN, pending_appends=appends | {2: late[2]}), 9, require_stable=True) is None
 
 
 # -- what changes offsets

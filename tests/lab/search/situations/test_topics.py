@@ -5,12 +5,13 @@ from random import Random
 import msgspec
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
-from regroup.lab.plan.rare_steps import TopicIsUnknown
+from regroup.lab.plan.rare_steps import SubscribesToOneTopic, TopicIsUnknown
 from regroup.lab.plan.steps import TopicGrows, TopicIsCreated, TopicIsDeleted
-from regroup.lab.plan.validation import CONSUMER
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
 from regroup.lab.search.situations.topics import (
     CONSUMER_RECREATION_SHARE,
     GROWTH_SHARE,
+    NARROW_SUBSCRIPTION_SHARE,
     RECREATION_SHARE,
     UNKNOWN_TOPIC_SHARE,
     draw_growth,
@@ -83,3 +84,21 @@ def test_a_topic_to_which_some_members_subscribe_and_others_do_not_grows_in_some
     assert all(isinstance(each, TopicGrows) and each.topic == "clicks" and each.partitions > 2 for each in grown)
     even = msgspec.structs.replace(plan, members={"anna": members["anna"]})
     assert not any(list(draw_growth(Random(seed), even, 60_000)) for seed in range(50))
+
+
+def has_narrow_subscription(plan: SimulationPlan) -> bool:
+    return any(isinstance(each.step, SubscribesToOneTopic) for each in plan.steps)
+
+
+def test_some_classic_members_of_several_topics_subscribe_to_one_alone_for_a_while() -> None:
+    several = [
+        plan
+        for plan in PLANS
+        if any(each.protocol == CLASSIC and len(each.topics) > 1 and not each.pattern for each in plan.members.values())
+    ]
+    drawn = [plan for plan in several if has_narrow_subscription(plan)]
+    assert 0.5 < len(drawn) / (NARROW_SUBSCRIPTION_SHARE * len(several)) < 1.2
+    for plan in drawn:
+        [step, *_] = [each.step for each in plan.steps if isinstance(each.step, SubscribesToOneTopic)]
+        assert step.topic in plan.topics
+        assert plan.members[step.member].protocol == CLASSIC
