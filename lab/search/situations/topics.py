@@ -32,7 +32,8 @@ GROWTH_SHARE: Final = 1 / 3
 """The share of plans of classic groups whose members subscribe to different topics in which one of these grows."""
 
 NARROW_SUBSCRIPTION_SHARE: Final = 1 / 3
-"""The share of plans with classic members of several topics in which one subscribes to a single topic for a while."""
+"""The share of plans of classic groups with members of several topics in which one subscribes to a single topic for a
+while."""
 
 UNKNOWN_TOPIC_SHARE: Final = 1 / 12
 """The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""
@@ -87,13 +88,18 @@ def draw_growth(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator
 
 def draw_narrow_subscriptions(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:
     """Draw the steps in which a classic member subscribes to one of its topics alone, and later to all of them again:
-    while its JoinGroup or SyncGroup is in flight, and at drawn times; mostly none."""
+    while its JoinGroup or SyncGroup is in flight, and at drawn times; mostly none.
+
+    Groups with members of the consumer protocol have none of these steps: what their coordinator says of a member that
+    has narrowed its subscription was not compared with Kafka.
+    """
     names = [
         name
         for name, each in plan.members.items()
-        if each.protocol == CLASSIC and not each.pattern and not each.transforms_to and len(each.topics) > 1
+        if not each.pattern and not each.transforms_to and len(each.topics) > 1
     ]
-    if not names or rng.random() >= NARROW_SUBSCRIPTION_SHARE:
+    is_classic = all(each.protocol == CLASSIC for each in plan.members.values())
+    if not names or not is_classic or rng.random() >= NARROW_SUBSCRIPTION_SHARE:
         return
     name = rng.choice(names)
     for request, delay_ms in (("JoinGroup", rng.choice((0, 100, 1_000))), ("SyncGroup", 0)):
