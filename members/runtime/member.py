@@ -158,9 +158,9 @@ class SimulatedMember:
 
     def subscribe(
         self,
-        topics: tuple[str, ...] = (),
         then: Callable[[], None] = lambda: None,
         *,
+        topics: tuple[str, ...] = (),
         on_due: Callable[[], None] = lambda: None,
     ) -> None:
         """Let the application subscribe to these topics, or without any as it did at its start. The functions are
