@@ -41,7 +41,7 @@ def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: Observ
 
 
 def _awaited_offsets(group: Group) -> dict[tuple[str, int], CommittedOffset]:
-    """The offsets that the log has written and not committed, by topic and partition: of several the newest. None if no
+    """The offsets that the log has written and not committed, by topic and partition: of several the newest; none if no
     request waits for the log any more."""
     if all(append.has_timed_out for append in group.pending_appends.values()):
         return {}

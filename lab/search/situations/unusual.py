@@ -75,6 +75,8 @@ ZOMBIE_SHARE: Final = 1 / 4
 LATE_FETCH_SHARE: Final = 1 / 2
 """The share of plans with records in which a dynamic classic member is removed while a Fetch is in flight, whose
 response comes when the member may have its partitions again."""
+REMOVAL_TAKES_MS: Final = 10_000
+"""More than the time from the first to the last of its steps."""
 LOWERED_OFFSET_SHARE: Final = 1 / 4
 """The share of plans with records in which a group begins to read in the middle, and is set back to the beginning."""
 MIXED_RECORDS_SHARE: Final = 2 / 3
@@ -229,7 +231,7 @@ def draw_reading_situations(
         yield PlannedStep(trigger, BecomesZombie(name))
     late = random_stream("late records of members")
     dynamic = [name for name in classic if plan.members[name].instance_id is None]
-    if dynamic and late.random() < LATE_FETCH_SHARE:
+    if dynamic and duration_ms > REMOVAL_TAKES_MS and late.random() < LATE_FETCH_SHARE:
         yield from draw_late_fetches(late, late.choice(dynamic), duration_ms)
     lowered = random_stream("lowered offsets")
     if lowered.random() < LOWERED_OFFSET_SHARE:
@@ -258,7 +260,7 @@ def draw_late_fetches(rng: Random, member: str, duration_ms: int) -> Iterator[Pl
     The member has not polled for a while, so that records are there when it fetches.
     """
     for _ in range(4):
-        at_ms = rng.randrange(duration_ms - 10_000)
+        at_ms = rng.randrange(duration_ms - REMOVAL_TAKES_MS)
         yield _at(at_ms, StaysOutsidePoll(member, 6_000))
         yield _at(at_ms + 5_000, ResponseIsLate(member, "Fetch", rng.choice((8_000, 12_000, 20_000))))
         yield _at(at_ms + 6_500, MemberIsExpelled(member))

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.rare_steps import ErrorIsUnknown, Unsubscribes
+from regroup.lab.plan.rare_steps import ErrorIsUnknown, ResponseIsLate, Unsubscribes
 from regroup.lab.plan.validation import CLASSIC, CONSUMER, check_plan
 from regroup.lab.search.seed_run import run_seed
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
@@ -52,6 +52,8 @@ def test_in_half_of_the_plans_with_records_a_member_is_removed_while_its_fetch_i
     assert 120 < len(late) < 180
     for seed in late:
         assert steps_of(seed, reading).count("StaysOutsidePoll") >= 4
+    short = [draw_situations(partial(stream_of, seed), reading, 10_000) for seed in SEEDS]
+    assert not any(isinstance(each.step, ResponseIsLate) for steps in short for each in steps), "it takes ten seconds"
     static = SimulationPlan(members={"anna": MemberPlan(instance_id="anna-1")}, workload=RECORDS)
     assert not any("ResponseIsLate" in steps_of(seed, static) for seed in SEEDS)
 
