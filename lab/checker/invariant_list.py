@@ -18,7 +18,7 @@ from regroup.lab.checker.members.commits import COMMIT_SENTENCES
 from regroup.lab.checker.members.membership.assignments import ASSIGNMENT_SENTENCES
 from regroup.lab.checker.members.membership.closed_members import CLOSED_SENTENCES
 from regroup.lab.checker.members.membership.departures import DEPARTURE_SENTENCES
-from regroup.lab.checker.members.membership.fenced_commits import FENCED_COMMIT_SENTENCES
+from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION
 from regroup.lab.checker.members.membership.fenced_members import FENCED_SENTENCES
 from regroup.lab.checker.members.membership.lost_generations import LOSES_ITS_PARTITIONS
 from regroup.lab.checker.members.metadata_refresh import REPEATS_IN_TIME
@@ -63,7 +63,7 @@ MEMBER_SENTENCES: Final = (
     *DEPARTURE_SENTENCES,
     *CLOSED_SENTENCES,
     *FENCED_SENTENCES,
-    *FENCED_COMMIT_SENTENCES,
+    FENCED_IN_ITS_GENERATION,
     LOSES_ITS_PARTITIONS,
     *ASSIGNMENT_SENTENCES,
     *COMMIT_SENTENCES,

@@ -207,6 +207,7 @@ class ObservedMembers:
             return
         if isinstance(message, SyncGroupRequest) and self._leaders.assigns_twice(name, message):
             self._owners.on_unsound_assignment(message.group_id, message.generation_id)
+        self._fenced_commits.on_request(name, message)
         self.acknowledged.on_request(message)
         if isinstance(message, OffsetCommitRequest):
             self._positions.on_commit_request(name, message)
@@ -222,7 +223,6 @@ class ObservedMembers:
             self.subscriptions.on_request(name, message),
             self._fenced.on_request(name, message),
             self._commits.on_request(name, message),
-            self._fenced_commits.on_request(name, message),
             self._closed.on_request(name, message),
             self._planned.on_request(name, message),
         )
@@ -311,7 +311,6 @@ class ObservedMembers:
             case ConsumerError():
                 self._report_each(self._words.on_error(name, change), self.subscriptions.on_error(name, change))
                 self._metadata.on_interruption(name, POLL_RETRY_MS)
-                self._fenced_commits.on_error(name)
                 if change.is_fatal:  # its process ends by this
                     self._owners.on_member_stop(name, at_ms)
             case ConsumerClosed():

@@ -87,9 +87,8 @@ def with_different_topics(rng: Random, plan: SimulationPlan) -> SimulationPlan:
 
 def with_taken_instance_id(rng: Random, plan: SimulationPlan) -> SimulationPlan:
     """A plan in which a client takes the instance id of a member shortly before the member's second commit, which is
-    refused then; in half of them its application unsubscribes while the commit is in flight. Mostly the plan as it
-    is. In three of four the member's heartbeats are rarer than its commits.
-    """
+    refused then. In half of them its application unsubscribes while the commit is in flight, and in three of four its
+    heartbeats are rarer than its commits. Mostly the plan as it is."""
     names = [
         name
         for name, each in plan.members.items()

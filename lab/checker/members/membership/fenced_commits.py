@@ -2,11 +2,10 @@
 member.
 
 commits = FencedCommits(now_ms, paused)
-commits.on_request("anna", message)                 # the violation that this request is, or None
+commits.on_request("anna", message)
 commits.on_response("anna", message, response)      # its response; None if it has failed
 commits.on_unsubscribe("anna")                      # anna gives up her generation
 commits.on_completed("anna", change)                # the violation that this is, or None
-commits.on_error("anna")                            # poll() has thrown an error
 """
 
 from collections.abc import Callable, Container
@@ -26,11 +25,6 @@ FENCED_IN_ITS_GENERATION: Final = (
     "A commit that is refused with FENCED_INSTANCE_ID fails its member if the member is still in the generation of the "
     "commit, and otherwise does not."
 )
-FENCED_COMMIT_ENDS_POLL: Final = (
-    "A member whose automatic commit was refused with FENCED_INSTANCE_ID in its generation commits nothing more before "
-    "poll() has thrown the error."
-)
-FENCED_COMMIT_SENTENCES: Final = (FENCED_IN_ITS_GENERATION, FENCED_COMMIT_ENDS_POLL)
 LATEST_MS: Final = 5_000
 """A later response may find a member that has left since then by its poll timeout, of which a static one says nothing.
 No plan has a shorter `max.poll.interval.ms` than 10 s."""
@@ -50,10 +44,6 @@ class _Process:
     """By identity of a commit without a response, when it was sent."""
     fails: dict[CommitOffsets, bool] = field(default_factory=dict)
     """By the offsets of a commit that was refused and is not complete, whether it has to fail the member."""
-    sent: set[CommitOffsets] = field(default_factory=set)
-    """The offsets of the commits that are not complete; each may be sent again."""
-    is_to_throw: bool = False
-    """Whether an automatic commit was refused as fenced, and poll() has yet to throw the error."""
 
 
 class FencedCommits:
@@ -76,24 +66,12 @@ class FencedCommits:
         process = self._process(name)
         if process.generation is not None:
             process.given_up.add(process.generation)
-        process.generation, process.is_to_throw = None, False
+        process.generation = None
 
-    def on_request(self, name: str, message: Message) -> MemberViolation | None:
-        """Note when a commit is sent, and check that poll() has no error to throw before."""
-        if not isinstance(message, OffsetCommitRequest):
-            return None
-        process, offsets = self._process(name), offsets_of(message)
-        process.sent_ms[id(message)] = self._now_ms()
-        is_repeated = offsets in process.sent
-        process.sent.add(offsets)
-        if not process.is_to_throw or is_repeated or name in self._paused:
-            return None
-        process.is_to_throw = False
-        return MemberViolation(FENCED_COMMIT_ENDS_POLL, f"{name} commits {dict(offsets)}")
-
-    def on_error(self, name: str) -> None:
-        """Note that poll() has thrown an error."""
-        self._process(name).is_to_throw = False
+    def on_request(self, name: str, message: Message) -> None:
+        """Note when a commit is sent."""
+        if isinstance(message, OffsetCommitRequest):
+            self._process(name).sent_ms[id(message)] = self._now_ms()
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
         """Note a new or lost generation, and a commit that is refused as fenced. None is a request that has failed."""
@@ -117,14 +95,8 @@ class FencedCommits:
 
     def on_completed(self, name: str, change: CommitCompleted) -> MemberViolation | None:
         """Check how a commit has ended that was refused as fenced."""
-        process, offsets = self._process(name), frozenset(change.offsets.items())
-        process.sent.discard(offsets)
-        fails = process.fails.pop(offsets, None)
-        if fails is None or change.error is None:
-            return None
-        is_fenced = change.error.kind is ConsumerErrorKind.FENCED
-        if is_fenced is fails:
-            process.is_to_throw = is_fenced and change.is_auto_commit
+        fails = self._process(name).fails.pop(frozenset(change.offsets.items()), None)
+        if fails is None or change.error is None or (change.error.kind is ConsumerErrorKind.FENCED) is fails:
             return None
         found = "fails" if not fails else "does not fail"
         return MemberViolation(FENCED_IN_ITS_GENERATION, f"{name} {found}: {change.error}")

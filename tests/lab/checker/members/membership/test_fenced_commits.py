@@ -1,19 +1,10 @@
-"""A commit that is refused as fenced fails its member in the generation of the commit, and in no later one.
-
-poll() throws the error of an automatic one before the member commits again.
-"""
+"""A commit that is refused as fenced fails its member in the generation of the commit, and in no later one."""
 
 from collections.abc import Callable
 
 import pytest
-from msgspec.structs import replace
 
-from regroup.lab.checker.members.membership.fenced_commits import (
-    FENCED_COMMIT_ENDS_POLL,
-    FENCED_IN_ITS_GENERATION,
-    LATEST_MS,
-    FencedCommits,
-)
+from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION, LATEST_MS, FencedCommits
 from regroup.members.consumer.effects import CommitCompleted, ConsumerError, ConsumerErrorKind
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
@@ -41,9 +32,6 @@ COMMIT = OffsetCommitRequest(
     member_id="anna-3",
     topics=[OffsetCommitRequestTopic(name="orders", partitions=[ROW])],
 )
-NEXT_COMMIT = replace(
-    COMMIT, topics=[OffsetCommitRequestTopic(name="orders", partitions=[replace(ROW, committed_offset=8)])]
-)
 FENCED, FAILED = ConsumerErrorKind.FENCED, ConsumerErrorKind.COMMIT_FAILED
 
 
@@ -66,10 +54,9 @@ class Anna:
         response = OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[row])])
         self.commits.on_response("anna", COMMIT, response)
 
-    def complete(self, kind: ConsumerErrorKind, *, is_automatic: bool = True) -> str | None:
+    def complete(self, kind: ConsumerErrorKind) -> str | None:
         error = ConsumerError(kind, "the commit was refused", ErrorCode.FENCED_INSTANCE_ID)
-        change = CommitCompleted({TopicPartition("orders", 0): 7}, error, is_automatic)
-        found = self.commits.on_completed("anna", change)
+        found = self.commits.on_completed("anna", CommitCompleted({TopicPartition("orders", 0): 7}, error, True))
         return found.sentence if found else None
 
 
@@ -119,50 +106,3 @@ def test_a_commit_with_another_error_is_not_judged() -> None:
     anna.commits.on_request("anna", COMMIT)
     anna.refuse(ErrorCode.REBALANCE_IN_PROGRESS)
     assert anna.complete(FENCED) is None
-
-
-def fenced(*, is_automatic: bool = True) -> Anna:
-    """Anna, whose commit was refused as fenced in its generation."""
-    anna = Anna()
-    anna.commits.on_request("anna", COMMIT)
-    anna.refuse()
-    assert anna.complete(FENCED, is_automatic=is_automatic) is None
-    return anna
-
-
-def test_a_member_that_commits_after_an_automatic_commit_that_was_fenced_is_found() -> None:
-    anna = fenced()
-    assert anna.commits.on_request("anna", HEARTBEAT) is None
-    found = anna.commits.on_request("anna", NEXT_COMMIT)
-    assert found is not None
-    assert found.sentence == FENCED_COMMIT_ENDS_POLL
-    assert anna.commits.on_request("anna", NEXT_COMMIT) is None, "it is reported once"
-
-
-@pytest.mark.parametrize(
-    "meanwhile",
-    [
-        pause,
-        lambda anna: anna.commits.on_error("anna"),
-        lambda anna: anna.commits.on_unsubscribe("anna"),
-        lambda anna: anna.commits.on_new_life("anna"),
-    ],
-    ids=["paused", "poll has thrown", "unsubscribed", "a new process"],
-)
-def test_a_member_that_has_thrown_the_error_or_is_another_may_commit(meanwhile: Callable[[Anna], None]) -> None:
-    anna = fenced()
-    meanwhile(anna)
-    assert anna.commits.on_request("anna", NEXT_COMMIT) is None
-
-
-def test_a_fenced_commit_that_the_application_waits_for_does_not_concern_poll() -> None:
-    assert fenced(is_automatic=False).commits.on_request("anna", NEXT_COMMIT) is None
-
-
-def test_a_commit_that_was_sent_before_may_be_sent_again() -> None:
-    anna = Anna()
-    for each in (COMMIT, NEXT_COMMIT):
-        anna.commits.on_request("anna", each)
-    anna.refuse()
-    anna.complete(FENCED)
-    assert anna.commits.on_request("anna", NEXT_COMMIT) is None
