@@ -48,6 +48,8 @@ class StoredMember:
     """When it was asked to, by the coordinator's clock; 0 if it has none to give up, or the group was loaded since."""
     deadlines_ms: ClassicDeadlines = NO_DEADLINES
     """Until when a member of the classic protocol has to send JoinGroup and SyncGroup."""
+    has_dropped_topics: bool = False
+    """Whether it has unsubscribed from a topic since the target was computed."""
 
     @property
     def held(self) -> dict[Partition, int]:
@@ -136,6 +138,8 @@ class StoredGroup:
             case ce.TargetAssigned(assignment_epoch=epoch, targets=targets):
                 self.target_epoch = epoch
                 self.targets.update((each, flat(share)) for each, share in targets.items())
+                for member in members.values():
+                    member.has_dropped_topics = False
             case ce.MemberReconciled(member_id=member_id):
                 self._reconcile(members[member_id], event)
             case ce.StaticMemberAway(member_id=member_id):
@@ -164,6 +168,8 @@ class StoredGroup:
         member = self.members.setdefault(member_id, StoredMember(profile))
         if member.is_classic and profile.classic is None and member.pending:
             member.revokes_since_ms = at_ms
+        if set(member.profile.subscribed_topics) - set(profile.subscribed_topics):
+            member.has_dropped_topics = True
         member.profile = profile
 
     def _reconcile(self, member: StoredMember, event: ce.MemberReconciled) -> None:

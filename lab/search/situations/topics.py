@@ -88,18 +88,13 @@ def draw_growth(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator
 
 def draw_narrow_subscriptions(rng: Random, plan: SimulationPlan, duration_ms: int) -> Iterator[PlannedStep]:
     """Draw the steps in which a classic member subscribes to one of its topics alone, and later to all of them again:
-    while its JoinGroup or SyncGroup is in flight, and at drawn times; mostly none.
-
-    Groups with members of the consumer protocol have none of these steps: what their coordinator says of a member that
-    has narrowed its subscription was not compared with Kafka.
-    """
+    while its JoinGroup or SyncGroup is in flight, and at drawn times; mostly none."""
     names = [
         name
         for name, each in plan.members.items()
-        if not each.pattern and not each.transforms_to and len(each.topics) > 1
+        if each.protocol == CLASSIC and not each.pattern and not each.transforms_to and len(each.topics) > 1
     ]
-    is_classic = all(each.protocol == CLASSIC for each in plan.members.values())
-    if not names or not is_classic or rng.random() >= NARROW_SUBSCRIPTION_SHARE:
+    if not names or rng.random() >= NARROW_SUBSCRIPTION_SHARE:
         return
     name = rng.choice(names)
     for request, delay_ms in (("JoinGroup", rng.choice((0, 100, 1_000))), ("SyncGroup", 0)):

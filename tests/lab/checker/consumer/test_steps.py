@@ -194,6 +194,17 @@ def test_the_target_of_a_member_without_topics_may_have_some_which_it_does_not_g
     assert step_violations(stored(ANNA_HAS_ALL), without)
 
 
+def test_a_member_that_drops_a_topic_does_not_wait_for_the_partitions_of_its_old_target() -> None:
+    """Which topic id has the name that it has dropped is not known here, until a target is computed for its topics."""
+    both = (*PROFILE.subscribed_topics, "other")
+    joined = (*ANNA_HAS_ALL[:5], subscribed("ben", subscribed_topics=both), *ANNA_HAS_ALL[6:])
+    stable = step("ben", 0, 3, S.STABLE, {})
+    assert step_violations(stored((*joined, subscribed("ben"), bumped(4))), stable) == []
+    assert step_violations(stored(joined), stable)
+    with_new_target = (*joined, subscribed("ben"), bumped(4), target(4, ben=(1,)))
+    assert step_violations(stored(with_new_target), step("ben", 0, 4, S.STABLE, {}))
+
+
 def test_a_member_that_names_other_topics_bumps_the_group_epoch_at_once() -> None:
     before = (*ANNA_HAS_ALL[:5], subscribed("ben"))
     reconciled = step("ben", 0, 2, S.STABLE, {})
