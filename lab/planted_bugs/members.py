@@ -19,6 +19,7 @@ from regroup.members.consumer import requests
 from regroup.members.consumer.effects import CommittedOffsetsFetched, PartitionsLost, PartitionsRevoked
 from regroup.members.consumer.error_actions import ErrorAction, MembershipReset
 from regroup.members.consumer.heartbeats import Heartbeats
+from regroup.members.consumer.inputs import RequestFailed
 from regroup.members.consumer.machine import ConsumerMachine
 from regroup.members.consumer.metadata import ConsumerMetadata, MetadataSnapshot
 from regroup.members.consumer.offsets import ConsumerOffsets, PendingCommit
@@ -27,8 +28,9 @@ from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition, decode_assignment
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.group import JoinGroupRequest
+from regroup.protocol.messages.group import HeartbeatResponse, JoinGroupRequest
 from regroup.protocol.messages.records import FetchRequest
 
 
@@ -283,3 +285,17 @@ def leader_watches_its_own_topics() -> BugContext:
         return {topic: racks for topic, racks in right(metadata).items() if topic in metadata.topics}
 
     return patch_attribute(ConsumerMetadata, "snapshot", snapshot)
+
+
+@planted_bug
+def member_gives_up_a_healthy_coordinator() -> BugContext:
+    """A member takes no heartbeat that is answered with REBALANCE_IN_PROGRESS for a sign that its coordinator lives."""
+    right = Heartbeats._on_response
+
+    def wrong(heartbeats: Heartbeats, response: Message | RequestFailed, is_same_generation: bool) -> None:
+        answered_at_ms = heartbeats._answered_at_ms
+        right(heartbeats, response, is_same_generation)
+        if isinstance(response, HeartbeatResponse) and response.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
+            heartbeats._answered_at_ms = answered_at_ms
+
+    return patch_attribute(Heartbeats, "_on_response", wrong)

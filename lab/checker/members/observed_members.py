@@ -18,6 +18,7 @@ from regroup.lab.checker.members.commits import Commits, accepted_offsets
 from regroup.lab.checker.members.member_invariants import MemberChecker, MemberViolation
 from regroup.lab.checker.members.membership.assignments import Assignments
 from regroup.lab.checker.members.membership.closed_members import ClosedMembers
+from regroup.lab.checker.members.membership.coordinator_searches import CoordinatorSearches
 from regroup.lab.checker.members.membership.departures import Departures
 from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
 from regroup.lab.checker.members.membership.fenced_members import FencedMembers
@@ -74,6 +75,7 @@ class ObservedMembers:
         self._paused, self._former_zombies = PausedMembers(), FormerZombies()
         self._departures, self._closed = Departures(self._paused), ClosedMembers(state.now_ms)
         self._poll_timeouts = PollTimeouts(state.now_ms, self._paused)
+        self._searches = CoordinatorSearches(state.now_ms)
         self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions(self._paused)
         self._calls = SubscriptionCalls()
@@ -91,7 +93,7 @@ class ObservedMembers:
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
             *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
-            *(self._poll_timeouts, self._closed),
+            *(self._poll_timeouts, self._closed, self._searches),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -132,6 +134,8 @@ class ObservedMembers:
         self._planned.add_member(name, faults, reads_committed=reads_committed, settings=settings)
         if settings is not None:
             self._poll_timeouts.add_member(name, settings.max_poll_interval_ms, poll_stay)
+            if is_classic:
+                self._searches.add_member(name, settings.session_timeout_ms)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._closed.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
@@ -214,6 +218,7 @@ class ObservedMembers:
         self._report_each(
             self._departures.on_request(name, message),
             self._poll_timeouts.on_request(name, message),
+            self._searches.on_request(name, message),
             self._generations.on_request(name, message),
             self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
@@ -233,6 +238,7 @@ class ObservedMembers:
             return
         self._departures.on_response(name, message, response)
         self._poll_timeouts.on_response(name, message, response)
+        self._searches.on_response(name, message, response)
         self._generations.on_response(name, message, response)
         self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
@@ -331,6 +337,7 @@ class ObservedMembers:
         self._calls.on_called(name)
         self._metadata.on_interruption(name)
         self.subscriptions.on_subscribe(name, topics)
+        self._positions.on_subscribe(name)
         self._retries.on_subscribe(name)
 
     def on_unsubscribe(self, name: str) -> None:
@@ -357,6 +364,7 @@ class ObservedMembers:
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
         self._poll_timeouts.on_note(name, note)
+        self._searches.on_note(name, note)
         self._commits.on_note(name, note)
         self._closed.on_note(name, note)
         self._planned.on_note(name, note)

@@ -233,3 +233,15 @@ def another_member_subscribes_to_more() -> Any:
     metadata.update_group_subscription(("clicks", "orders"))
     metadata.update(ClusterMetadata({"orders": 2, "clicks": 1}))
     return sorted(metadata.snapshot())
+
+
+@bug_case(members.member_gives_up_a_healthy_coordinator, expected=0, with_bug=1)
+def a_rebalance_lasts_longer_than_the_session_timeout() -> Any:
+    harness = MemberHarness(session_timeout_ms=10_000, heartbeat_interval_ms=3_000).reach_stable(FIRST)
+    harness.complete_offset_fetch(5)
+    harness.receive(PollReturned())
+    for _ in range(4):
+        harness.pass_time(3_000)
+        if "Heartbeat" in harness.open_request_names():
+            harness.complete_heartbeat(E.REBALANCE_IN_PROGRESS)
+    return harness.open_request_names().count("FindCoordinator")

@@ -52,6 +52,8 @@ class ReadPositions:
         member id and offset of each, in the order in which they were sent."""
         self._own_commits: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
         """By name, when the response to the last commit of a member came, and the offsets that were committed."""
+        self._resubscribed: set[str] = set()
+        """Members that have given up nothing since their applications subscribed to other topics."""
 
     def on_fetched(self, name: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Keep the committed offsets that a member has fetched, where it has to start to read; None where there is
@@ -113,9 +115,13 @@ class ReadPositions:
         """Check a member that gives up partitions, if it waited for the response to a commit before.
 
         The commit has all that earlier calls of poll() have returned, and until the response poll() returns nothing.
+        A cooperative member that gives up the topics from which it has unsubscribed reads on meanwhile: Kafka's consumer
+        stops before that commit only with an eager assignor (KAFKA-14196).
         """
         committed_ms, offsets = self._own_commits.pop(name, (-1, {}))
-        if committed_ms != at_ms or name in self._zombies:
+        is_resubscribed = name in self._resubscribed
+        self._resubscribed.discard(name)
+        if committed_ms != at_ms or name in self._zombies or is_resubscribed:
             return None
         for partition in partitions:
             processed = self._next.get((name, partition), 0)
@@ -123,6 +129,10 @@ class ReadPositions:
                 detail = f"{name} gives up {partition}, has processed {processed - 1}, and commits {offsets[partition]}"
                 return MemberViolation(COMMITS_BEFORE_REVOCATION, detail)
         return None
+
+    def on_subscribe(self, name: str) -> None:
+        """Note that the application of a member subscribes, so that the member may give up partitions."""
+        self._resubscribed.add(name)
 
     def on_zombie(self, name: str) -> None:
         """Stop checking which records a member processes, since by the plan it is a zombie; its next process is checked
@@ -133,6 +143,7 @@ class ReadPositions:
         """Drop a member's positions in partitions that it no longer owns; in all partitions if its process is over."""
         if partitions is None:
             self._zombies.discard(name)
+            self._resubscribed.discard(name)
             self._sent.pop(name, None)
         for table in (self._fetched, self._next):
             for key in [key for key in table if key[0] == name and (partitions is None or key[1] in partitions)]:

@@ -262,5 +262,24 @@ def test_a_record_between_the_commit_and_the_revocation_is_found() -> None:
     assert revoked(processed=18, committed=18) == COMMITS_BEFORE_REVOCATION
 
 
+def test_a_member_that_subscribes_to_other_topics_may_read_on_while_it_commits() -> None:
+    """Kafka's consumer with a cooperative assignor does; its next revocation is judged again."""
+    positions = started()
+    positions.on_subscribe("anna")
+    positions.on_record("anna", ORDERS_0, 18)
+    for expected in (None, COMMITS_BEFORE_REVOCATION):
+        positions.on_commit_response("anna", commit_of(18), {ORDERS_0: 18}, 500)
+        assert sentence_of(positions.on_revoked("anna", [ORDERS_0], 500)) == expected
+
+
+def test_a_new_process_has_not_subscribed_to_other_topics() -> None:
+    positions = started()
+    positions.on_subscribe("anna")
+    positions.on_owner_change("anna")
+    positions.on_record("anna", ORDERS_0, 18)
+    positions.on_commit_response("anna", commit_of(18), {ORDERS_0: 18}, 500)
+    assert sentence_of(positions.on_revoked("anna", [ORDERS_0], 500)) == COMMITS_BEFORE_REVOCATION
+
+
 def test_a_commit_for_which_the_revocation_did_not_wait_may_leave_records_out() -> None:
     assert revoked(processed=18, committed=18, revoked_ms=501) is None

@@ -1,0 +1,114 @@
+"""When a classic member looks for its coordinator: not while the coordinator answers its heartbeats in time.
+
+searches = CoordinatorSearches(now_ms)
+searches.add_member("anna", session_timeout_ms=10_000)
+searches.on_request("anna", message)                # the violation that this request is, or None
+searches.on_response("anna", message, response)     # its response; None if it has failed
+searches.on_note("anna", note)                      # a fault of anna begins or ends
+searches.on_new_life("anna")                        # anna's process has ended
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from regroup.lab.checker.exchanges import first_error_code
+from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.members.faults import MemberFaultKind
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
+
+KEEPS_ITS_COORDINATOR: Final = (
+    "A classic member looks for its coordinator only if it knows none, or a request to it has failed or was refused, or "
+    "none of its heartbeats was accepted, also with REBALANCE_IN_PROGRESS, for session.timeout.ms."
+)
+ROUNDING_MS: Final = 2
+"""The clock of members and that of the run are rounded in different ways."""
+_TO_THE_COORDINATOR: Final = (
+    *(HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest),
+    *(OffsetCommitRequest, OffsetFetchRequest),
+)
+_WITHHOLDS_SYNC: Final = (MemberFaultKind.NEVER_SYNC, MemberFaultKind.SLOW_SYNC)
+_ACCEPTS: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+@dataclass(slots=True)
+class _Search:
+    """One process of a member, and what it knows of its coordinator."""
+
+    session_timeout_ms: int
+    has_cause: bool = True
+    """Whether it may look for its coordinator, since it knows none or has lost trust in it."""
+    accepted_ms: int = 0
+    """When its last heartbeat was accepted, or its coordinator found."""
+    waiting: set[int] = field(default_factory=set)
+    """The requests to its coordinator without a response, by identity: one of them may time out."""
+
+
+class CoordinatorSearches:
+    """The classic members of a run, by name. `now_ms` is the time of the run."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._searches: dict[str, _Search] = {}
+        self._withholding: set[str] = set()
+        """Members that by their faults withhold a SyncGroup, which they take for sent: it times out unseen."""
+
+    def add_member(self, name: str, session_timeout_ms: int) -> None:
+        """Begin to check a member."""
+        self._searches[name] = _Search(session_timeout_ms)
+
+    def on_new_life(self, name: str) -> None:
+        """Forget what the process of a member knew: it has ended."""
+        if search := self._searches.get(name):
+            self._searches[name] = _Search(search.session_timeout_ms)
+
+    def on_note(self, name: str, note: MemberNote) -> None:
+        """Note that a member pauses or goes on: it may have missed a response, or is a new process. Note too that it
+        begins to withhold requests."""
+        search = self._searches.get(name)
+        if isinstance(note, FaultBegan) and note.fault.kind in _WITHHOLDS_SYNC:
+            self._withholding.add(name)
+        elif search is not None and isinstance(note, FaultBegan | FaultEnded):
+            search.has_cause = True
+
+    def on_request(self, name: str, message: Message) -> MemberViolation | None:
+        """Check a FindCoordinator, which needs a cause."""
+        search = self._searches.get(name)
+        if search is None:
+            return None
+        if isinstance(message, _TO_THE_COORDINATOR):
+            search.waiting.add(id(message))
+        is_excused = search.has_cause or search.waiting or name in self._withholding
+        if not isinstance(message, FindCoordinatorRequest) or is_excused:
+            return None
+        silent_ms = self._now_ms() - search.accepted_ms
+        if silent_ms >= search.session_timeout_ms - ROUNDING_MS:
+            return None
+        search.has_cause = True
+        detail = f"{name} looks for its coordinator, which has accepted a heartbeat {silent_ms} ms ago"
+        return MemberViolation(KEEPS_ITS_COORDINATOR, detail)
+
+    def on_response(self, name: str, message: Message, response: Any) -> None:
+        """Note what a response says of the coordinator. `response` is None for a request that has failed."""
+        search = self._searches.get(name)
+        if search is None:
+            return
+        code = None if response is None else first_error_code(response)
+        if isinstance(message, FindCoordinatorRequest):
+            if code == ErrorCode.NONE:
+                search.has_cause, search.accepted_ms = False, self._now_ms()
+        elif isinstance(message, _TO_THE_COORDINATOR):
+            search.waiting.discard(id(message))
+            search.has_cause |= code not in _ACCEPTS
+            if isinstance(message, HeartbeatRequest) and code in _ACCEPTS:
+                search.accepted_ms = self._now_ms()
