@@ -28,13 +28,13 @@ from regroup.protocol.messages.group import (
 from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 
 KEEPS_ITS_COORDINATOR: Final = (
-    "A classic member looks for its coordinator only if it knows none, or a request to it has failed or was refused, or "
-    "none of its heartbeats was accepted, also with REBALANCE_IN_PROGRESS, for session.timeout.ms."
+    "A classic member looks for its coordinator only if it knows none, or a request to it has failed or was refused, "
+    "or none of its heartbeats was accepted, also with REBALANCE_IN_PROGRESS, for session.timeout.ms."
 )
 ROUNDING_MS: Final = 2
 """The clock of members and that of the run are rounded in different ways."""
-_TO_THE_COORDINATOR: Final = (
-    *(HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest),
+_OF_THE_GROUP: Final = (
+    *(FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest),
     *(OffsetCommitRequest, OffsetFetchRequest),
 )
 _WITHHOLDS_SYNC: Final = (MemberFaultKind.NEVER_SYNC, MemberFaultKind.SLOW_SYNC)
@@ -51,7 +51,7 @@ class _Search:
     accepted_ms: int = 0
     """When its last heartbeat was accepted, or its coordinator found."""
     waiting: set[int] = field(default_factory=set)
-    """The requests to its coordinator without a response, by identity: one of them may time out."""
+    """Its requests of the group without a response, by identity: one of them may time out."""
 
 
 class CoordinatorSearches:
@@ -84,31 +84,32 @@ class CoordinatorSearches:
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Check a FindCoordinator, which needs a cause."""
         search = self._searches.get(name)
-        if search is None:
-            return None
-        if isinstance(message, _TO_THE_COORDINATOR):
-            search.waiting.add(id(message))
-        is_excused = search.has_cause or search.waiting or name in self._withholding
-        if not isinstance(message, FindCoordinatorRequest) or is_excused:
+        if search is None or not isinstance(message, _OF_THE_GROUP):
             return None
         silent_ms = self._now_ms() - search.accepted_ms
-        if silent_ms >= search.session_timeout_ms - ROUNDING_MS:
+        is_silent = silent_ms >= search.session_timeout_ms - ROUNDING_MS
+        may_look = search.has_cause or search.waiting or is_silent or name in self._withholding
+        search.waiting.add(id(message))
+        if may_look or not isinstance(message, FindCoordinatorRequest):
             return None
         search.has_cause = True
         detail = f"{name} looks for its coordinator, which has accepted a heartbeat {silent_ms} ms ago"
         return MemberViolation(KEEPS_ITS_COORDINATOR, detail)
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
-        """Note what a response says of the coordinator. `response` is None for a request that has failed."""
+        """Note what a response says of the coordinator. `response` is None for a request that has failed.
+
+        The response to a request of a former process says nothing to this one.
+        """
         search = self._searches.get(name)
-        if search is None:
+        if search is None or id(message) not in search.waiting:
             return
+        search.waiting.discard(id(message))
         code = None if response is None else first_error_code(response)
         if isinstance(message, FindCoordinatorRequest):
             if code == ErrorCode.NONE:
                 search.has_cause, search.accepted_ms = False, self._now_ms()
-        elif isinstance(message, _TO_THE_COORDINATOR):
-            search.waiting.discard(id(message))
-            search.has_cause |= code not in _ACCEPTS
-            if isinstance(message, HeartbeatRequest) and code in _ACCEPTS:
-                search.accepted_ms = self._now_ms()
+            return
+        search.has_cause |= code not in _ACCEPTS
+        if isinstance(message, HeartbeatRequest) and code in _ACCEPTS:
+            search.accepted_ms = self._now_ms()

@@ -115,8 +115,8 @@ class ReadPositions:
         """Check a member that gives up partitions, if it waited for the response to a commit before.
 
         The commit has all that earlier calls of poll() have returned, and until the response poll() returns nothing.
-        A cooperative member that gives up the topics from which it has unsubscribed reads on meanwhile: Kafka's consumer
-        stops before that commit only with an eager assignor (KAFKA-14196).
+        A cooperative member that gives up the topics from which it has unsubscribed reads on meanwhile: Kafka's
+        consumer stops before that commit only with an eager assignor (KAFKA-14196).
         """
         committed_ms, offsets = self._own_commits.pop(name, (-1, {}))
         is_resubscribed = name in self._resubscribed

@@ -42,10 +42,13 @@ class Anna:
         self.now_ms = 0
         self.searches = CoordinatorSearches(lambda: self.now_ms)
         self.searches.add_member("anna", SESSION_MS)
-        assert not self.looks_for_its_coordinator(), "its process has just begun"
         self.find()
 
     def find(self, code: ErrorCode = NONE) -> None:
+        assert not self.looks_for_its_coordinator(), "it has a cause"
+        self.get_coordinator(code)
+
+    def get_coordinator(self, code: ErrorCode = NONE) -> None:
         found = Coordinator(key="payments", node_id=0, host="localhost", port=9092, error_code=code)
         self.searches.on_response("anna", FIND, FindCoordinatorResponse(coordinators=[found]))
 
@@ -74,7 +77,7 @@ def test_a_member_that_gives_up_a_coordinator_which_accepts_its_heartbeats_is_fo
     anna.beat(9_000, code)
     anna.now_ms = 13_000
     assert anna.looks_for_its_coordinator()
-    assert not anna.looks_for_its_coordinator(), "it is reported once"
+    anna.find(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # looks again, which is not reported again
 
 
 def test_a_member_looks_again_without_an_accepted_heartbeat_for_the_session_timeout() -> None:
@@ -108,9 +111,15 @@ def test_a_coordinator_that_is_found_ends_the_cause_and_one_that_is_not_found_do
     anna = Anna()
     anna.ask(COMMIT, None)
     anna.find(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    assert not anna.looks_for_its_coordinator()
     anna.find()
     assert anna.looks_for_its_coordinator()
+
+
+def test_a_coordinator_that_a_former_process_has_looked_for_is_not_known_to_the_next_one() -> None:
+    anna = Anna()
+    anna.searches.on_new_life("anna")
+    anna.get_coordinator()
+    assert not anna.looks_for_its_coordinator()
 
 
 def test_a_member_that_withholds_requests_does_so_in_its_next_process_too() -> None:
