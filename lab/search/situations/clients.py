@@ -20,11 +20,13 @@ from regroup.lab.plan.rare_steps import (
     StableOffsetsAreFetched,
 )
 from regroup.lab.plan.steps import (
+    GroupIsDeleted,
     Joins,
     KafkaLogFails,
     Leaves,
     MemberIsExpelled,
     NewMemberFallsSilent,
+    OffsetsAreAltered,
     SimulationStep,
     SlowKafkaLog,
 )
@@ -43,6 +45,8 @@ OLD_GENERATION_SHARE: Final = 1 / 4
 """The share of plans in which requests of members arrive with the generation before."""
 STABLE_FETCH_SHARE: Final = 1 / 2
 """The share of plans with records in which stable offsets are fetched while others wait for Kafka's log."""
+DELETED_GROUP_SHARE: Final = 1 / 12
+"""The share of plans in which an administrator deletes a group that has no members, and its members come back."""
 
 
 def draw_client_situations(
@@ -73,6 +77,9 @@ def draw_client_situations(
     fetches = random_stream("stable offsets")
     if plan.workload.records_per_s and fetches.random() < STABLE_FETCH_SHARE:
         yield from draw_stable_fetches(fetches, plan, fetches.choice(names))
+    deletions = random_stream("deleted groups")
+    if deletions.random() < DELETED_GROUP_SHARE:
+        yield from draw_deleted_group(deletions, plan, deletions.choice(groups))
     if classic and consumers:
         group = plan.members[consumers[0]].group
         racks = random_stream("racks")
@@ -124,3 +131,23 @@ def draw_downgrade(rng: Random, group: str, consumers: dict[str, MemberPlan]) ->
         if planned.instance_id is not None:  # a static member that leaves is away, and still in the group
             yield PlannedStep(StepTrigger(milestone, at_ms + 1_200), MemberIsExpelled(name))
         yield PlannedStep(StepTrigger(milestone, at_ms + rng.choice((2_000, 4_000))), Joins(name))
+
+
+def draw_deleted_group(rng: Random, plan: SimulationPlan, group: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which all members of a group leave, and an administrator deletes it, sometimes twice or between
+    two changes of its offsets, before they come back."""
+    names = [name for name, each in plan.members.items() if each.group == group]
+    milestone, at_ms = f"{rng.choice(names)} is assigned partitions", rng.choice((20_000, 60_000, 120_000))
+
+    def after(delay_ms: int, step: SimulationStep) -> PlannedStep:
+        return PlannedStep(StepTrigger(milestone, at_ms + delay_ms), step)
+
+    for name in names:
+        yield after(0, Leaves(name))
+        yield after(500, MemberIsExpelled(name))  # a static member that leaves is still in its group
+    alters = OffsetsAreAltered(rng.choice(list(plan.topics)), group, 0)
+    steps = rng.choice(((), (alters,), (alters, GroupIsDeleted(group)), (GroupIsDeleted(group), alters)))
+    for number, step in enumerate((GroupIsDeleted(group), *steps)):
+        yield after(1_500 + 500 * number, step)
+    for name in names:
+        yield after(5_000 + rng.choice((0, 3_000)), Joins(name))

@@ -4,7 +4,10 @@ from collections import Counter
 from functools import partial
 from random import Random
 
+from msgspec.structs import replace
+
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.steps import GroupIsDeleted
 from regroup.lab.plan.validation import CONSUMER
 from regroup.lab.search.situations.clients import draw_client_situations
 from regroup.members.runtime.workload import Workload
@@ -25,7 +28,8 @@ def counted(plan: SimulationPlan) -> Counter[str]:
 
 def test_plans_of_classic_groups_have_few_of_these_requests() -> None:
     steps = counted(SimulationPlan(members={"anna": ANNA}, brokers=2))
-    assert steps.keys() == {"CommitsByInstanceIdAlone", "OtherBrokerIsAsked", "OldGenerationIsSent"}
+    of_deletions = {"Leaves", "MemberIsExpelled", "GroupIsDeleted", "OffsetsAreAltered", "Joins"}
+    assert steps.keys() == {"CommitsByInstanceIdAlone", "OtherBrokerIsAsked", "OldGenerationIsSent"} | of_deletions
     assert 10 < steps["CommitsByInstanceIdAlone"] < 50
     assert 30 < steps["OtherBrokerIsAsked"] < 80
     assert 50 < steps["OldGenerationIsSent"] < 100
@@ -34,6 +38,20 @@ def test_plans_of_classic_groups_have_few_of_these_requests() -> None:
 def test_in_half_of_the_plans_with_records_stable_offsets_are_fetched_while_the_log_is_slow() -> None:
     steps = counted(SimulationPlan(members={"anna": ANNA}, workload=Workload(records_per_s=1)))
     assert 120 < steps["StableOffsetsAreFetched"] == steps["SlowKafkaLog"] < 180
+
+
+def test_in_few_plans_all_members_of_a_group_leave_and_it_is_deleted_before_they_come_back() -> None:
+    plan = SimulationPlan(members={"anna": ANNA, "ben": replace(ANNA, group="audit")})
+    deleting = 0
+    for seed in SEEDS:
+        drawn = list(draw_client_situations(partial(stream_of, seed), plan, 60_000))
+        [group, *_] = [each.step.group for each in drawn if isinstance(each.step, GroupIsDeleted)] or [""]
+        if group == "lab":
+            steps = [str(each.step) for each in drawn if each.trigger.milestone == "anna is assigned partitions"]
+            assert steps[:3] == ["anna leaves", "an administrator removes anna", "an administrator deletes group lab"]
+            assert steps[-1] == "anna joins"
+        deleting += bool(group)
+    assert 10 < deleting < 45
 
 
 def test_no_other_broker_is_asked_where_there_is_one() -> None:
