@@ -104,8 +104,7 @@ class ReadPositions:
         self._sent.get(name, {}).pop(id(request), None)
         for partition, _ in offsets_of(request):
             self._sent_before_start.get((request.group_id, partition), {}).pop(id(request), None)
-        if accepted:
-            self._own_commits[name] = at_ms, accepted
+        self._own_commits[name] = at_ms, accepted
 
     def add_member(self, name: str) -> None:
         """Begin to check a new process, which has sent nothing."""

@@ -262,6 +262,15 @@ def test_a_record_between_the_commit_and_the_revocation_is_found() -> None:
     assert revoked(processed=18, committed=18) == COMMITS_BEFORE_REVOCATION
 
 
+def test_a_member_whose_last_commit_was_refused_has_left_out_what_it_processed() -> None:
+    """The responses to several commits may come at once."""
+    positions = started()
+    positions.on_record("anna", ORDERS_0, 18)
+    positions.on_commit_response("anna", commit_of(18), {ORDERS_0: 18}, 500)
+    positions.on_commit_response("anna", commit_of(19), {}, 500)
+    assert positions.on_revoked("anna", [ORDERS_0], 500) is None
+
+
 def test_a_member_that_subscribes_to_other_topics_may_read_on_while_it_commits() -> None:
     """Kafka's consumer with a cooperative assignor does; its next revocation is judged again."""
     positions = started()
