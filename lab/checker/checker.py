@@ -145,7 +145,7 @@ class Checker:
             # sessions that the generation is to start again
             self._violations.check(invariants.no_deadline_is_missed, exchange)
         self.state.timeouts.on_command(exchange, now_ms)
-        self._violations.check_all(invariants.SESSION_INVARIANTS, exchange)
+        self._violations.check_all(invariants.COMMAND_INVARIANTS, exchange)
         for detail in self.state.expiry.early_look(exchange, now_ms):
             self._violations.report_exchange(CHECKS_KEEP_THEIR_INTERVAL, detail, exchange)
         for sentence, detail in self.state.expiry.on_command(exchange, now_ms):

@@ -26,7 +26,7 @@ from regroup.lab.checker.classic.phases import (
 from regroup.lab.checker.classic.session_deadlines import wrong_session_deadline
 from regroup.lab.checker.classic.sessions import early_deadline
 from regroup.lab.checker.consumer.rules import INVALID_BY_ITSELF
-from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout
+from regroup.lab.checker.consumer.timeouts import early_expiry, early_revocation_timeout, unstarted_session
 from regroup.lab.checker.coordinator_state import CheckerState, ExchangeInvariant
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.offsets.offset_invariants import (
@@ -34,9 +34,11 @@ from regroup.lab.checker.offsets.offset_invariants import (
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
+    only_subscribed_topics_keep_their_offsets,
 )
 from regroup.lab.checker.responses.administration import (
     a_deleted_group_is_gone,
+    a_group_with_members_is_not_deleted,
     members_that_have_left_are_gone,
 )
 from regroup.lab.checker.responses.descriptions import a_description_shows_the_stored_group
@@ -258,7 +260,7 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.DescribeGroup: (*RESPONSE_INVARIANTS, a_description_shows_the_stored_group),
-    c.OffsetDelete: (*RESPONSE_INVARIANTS, deleted_offsets_are_gone),
+    c.OffsetDelete: (*RESPONSE_INVARIANTS, deleted_offsets_are_gone, only_subscribed_topics_keep_their_offsets),
     c.LeaveGroup: (*RESPONSE_INVARIANTS, members_that_have_left_are_gone),
     c.DeleteGroup: (*RESPONSE_INVARIANTS, a_deleted_group_is_gone),
     c.OffsetFetch: (*RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed),
@@ -301,7 +303,17 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
         if kind is c.OffsetFetch:
             return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed)
         if kind is c.OffsetDelete:
-            return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, deleted_offsets_are_gone)
+            return (
+                *CONSUMER_GROUP_RESPONSE_INVARIANTS,
+                deleted_offsets_are_gone,
+                only_subscribed_topics_keep_their_offsets,
+            )
+        if kind is c.DeleteGroup:
+            return (
+                *CONSUMER_GROUP_RESPONSE_INVARIANTS,
+                a_deleted_group_is_gone,
+                a_group_with_members_is_not_deleted,
+            )
         if kind is c.JoinGroup:
             return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, a_refused_join_names_no_generation)
         return CONSUMER_GROUP_RESPONSE_INVARIANTS
@@ -366,6 +378,11 @@ def a_commit_starts_no_session_of_a_consumer_group(state: CheckerState, exchange
     return state.timeouts.heartbeats.on_command(exchange)
 
 
+def an_upgrade_starts_all_sessions_again(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """When a classic group becomes one of the consumer protocol, the sessions of all its members begin again."""
+    return unstarted_session(exchange)
+
+
 def a_deadline_does_not_pass_early(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """A pending member id, a new member and a sync phase have their whole timeout.
 
@@ -412,14 +429,15 @@ DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_deadline_does_not_pass_early,
     a_member_has_its_rebalance_timeout_to_revoke,
     a_join_phase_keeps_static_members,
-    a_join_phase_ends_with_the_last_missing_member,
     a_member_that_has_synced_stays,
     no_deadline_is_missed,
 )
 """The invariants that are checked when a deadline has passed."""
 
-SESSION_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+COMMAND_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_session_has_the_deadline_of_its_last_start,
     a_commit_starts_no_session_of_a_consumer_group,
+    an_upgrade_starts_all_sessions_again,
+    a_join_phase_ends_with_the_last_missing_member,
 )
-"""The invariants of sessions that are checked after each command."""
+"""The invariants that are checked after each command."""

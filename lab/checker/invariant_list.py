@@ -102,7 +102,7 @@ def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
             *_unexplained(SEARCHES_IN_TIME, MIGRATION_KEEPS_MEMBERS),
         ),
         "Deadlines": (
-            *_from_docstrings([*c.DEADLINE_INVARIANTS, *c.SESSION_INVARIANTS]),
+            *_from_docstrings([*c.DEADLINE_INVARIANTS, *c.COMMAND_INVARIANTS]),
             *_unexplained(OFFSETS_EXPIRE, CHECKS_KEEP_THEIR_INTERVAL, RECORDS_TIME_OUT),
         ),
         "Coordinators that load": _from_docstrings([*st.LOAD_INVARIANTS, a_coordinator_epoch_begins_with_a_load]),

@@ -1,5 +1,5 @@
-"""How the phases of a classic rebalance end by a deadline: the join phase with the last missing member, the sync phase
-without the members that have sent no SyncGroup."""
+"""How the phases of a classic rebalance end: the join phase with the last missing member, the sync phase by its
+deadline, without the members that have sent no SyncGroup."""
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import AwaitedResponse, GroupState
@@ -19,13 +19,16 @@ def a_member_that_has_synced_stays(state: CheckerState, exchange: ObservedExchan
 
 
 def a_join_phase_ends_with_the_last_missing_member(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """A join phase ends when the session of the last member that had not joined has expired."""
-    command, after = exchange.command, exchange.after
-    assert isinstance(command, c.DeadlinePassed)
-    if command.kind is not c.DeadlineKind.SESSION or after.state is not GroupState.PREPARING_REBALANCE:
+    """A join phase ends when its last missing member joins, leaves or expires, an initial delay only if it expires."""
+    command, after, phase = exchange.command, exchange.after, exchange.after.join_phase
+    if after is exchange.before or phase is None or after.state is not GroupState.PREPARING_REBALANCE:
         return None
-    has_expired = command.member_id in exchange.before.members and command.member_id not in after.members
-    if not has_expired or after.pending_join_members:
+    has_expired = isinstance(command, c.DeadlinePassed) and command.kind is c.DeadlineKind.SESSION
+    if after.pending_join_members or (phase.is_initial and not has_expired):
         return None
-    missing = [each for each, member in after.members.items() if member.awaiting is not AwaitedResponse.JOIN]
-    return None if missing else f"{command.member_id} has expired, and all others have joined"
+    if any(member.awaiting is not AwaitedResponse.JOIN for member in after.members.values()):
+        return None
+    gone = [each for each in exchange.before.members if each not in after.members]
+    if gone and isinstance(command, c.JoinGroup):
+        return None  # as in Kafka a member that joins a group of too many is removed, and the phase goes on
+    return f"{', '.join(gone) or 'nobody'} is gone, and all others have joined"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration.events import RejoinRequested
 from regroup.coordinator.consumer_group import ReconciliationState
 from regroup.coordinator.events import Event
 from regroup.coordinator.invariants import invariant_sentence
@@ -124,6 +125,17 @@ def other_topics_bump_the_group_epoch(group: StoredGroup, event: Event) -> str |
     return f"{group.resubscribed} has other topics, and the group epoch stays {group.group_epoch}"
 
 
+def a_request_to_rejoin_keeps_its_deadline(group: StoredGroup, event: Event) -> str | None:
+    """A classic member has one rebalance timeout to join again, from the first response that asks it to."""
+    if not isinstance(event, RejoinRequested):
+        return None
+    member = _member(group, event.member_id)
+    due_ms = event.at_ms + member.profile.rebalance_timeout_ms
+    if member.deadlines_ms[0] is not None:
+        return f"{event.member_id} has until {member.deadlines_ms[0]} ms, and gets {event.join_deadline_ms} ms"
+    return None if event.join_deadline_ms == due_ms else f"{event.join_deadline_ms} ms is not {due_ms} ms"
+
+
 STEP_INVARIANTS: Final[tuple[EventInvariant, ...]] = (
     what_a_step_keeps_was_in_its_target,
     a_step_takes_only_what_is_free,
@@ -132,9 +144,10 @@ STEP_INVARIANTS: Final[tuple[EventInvariant, ...]] = (
     a_waiting_member_waits_for_something,
     epochs_of_a_group_grow_in_order,
     other_topics_bump_the_group_epoch,
+    a_request_to_rejoin_keeps_its_deadline,
 )
 """Invariants of the stored events of a group of the consumer protocol."""
-_JUDGED: Final = (ce.MemberReconciled, ce.GroupEpochBumped, ce.TargetAssigned)
+_JUDGED: Final = (ce.MemberReconciled, ce.GroupEpochBumped, ce.TargetAssigned, RejoinRequested)
 
 
 def step_violations(group: StoredGroup, event: Event) -> list[tuple[str, str]]:

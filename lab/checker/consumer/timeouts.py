@@ -76,6 +76,27 @@ class HeartbeatTimes:
         return None
 
 
+def unstarted_session(exchange: ObservedExchange) -> str | None:
+    """A member whose session has not begun with the command that made its classic group one of the consumer protocol.
+
+    None if the command did no such thing, or all sessions have begun.
+    """
+    before, after = exchange.before, exchange.after
+    if after.consumer is None or before.consumer is not None or not before.members:
+        return None
+    if exchange.coordinator.group(after.group_id) is not after or exchange.coordinator.refusal is not None:
+        return None
+    begun_ms = {
+        each.member_id: each.last_seen_ms
+        for each in exchange.coordinator.deadlines(after.group_id)
+        if each.kind is c.DeadlineKind.SESSION
+    }
+    for member_id in after.consumer.members:
+        if begun_ms.get(member_id) != exchange.command.at_ms:
+            return f"the session of {member_id} began at {begun_ms.get(member_id)} ms, not at {exchange.command.at_ms}"
+    return None
+
+
 def _revokes(member: ConsumerMember) -> bool:
     """Whether a rebalance timeout runs for the member. One of the classic protocol has other deadlines."""
     return bool(member.pending_revocation) and not member.is_classic

@@ -23,6 +23,7 @@ from regroup.members.consumer.effects import (
 )
 from regroup.protocol.consumer.subscription import TopicPartition
 
+STICKY_PROTOCOL: Final = "sticky"
 COOPERATIVE_PROTOCOL: Final = "cooperative-sticky"
 
 NO_TWO_READERS: Final = (

@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import CommittedOffset, Group
+from regroup.coordinator.group import CommittedOffset, Group, GroupState
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.lab.checker.offsets.expiry import is_topic_held, retention_began_ms
+from regroup.protocol.errors import ErrorCode
 
 CHANGING_COMMANDS: Final = (
     *(c.OffsetCommit, c.EndTransaction, c.OffsetDelete, c.ExpireOffsets, c.DeleteTopicOffsets, c.DeleteGroup),
     *(c.CompleteAppend, c.FailAppend, c.LoadGroup, c.ForcedChange),
 )
 """The commands that may change committed offsets."""
+
+_WITH_KNOWN_TOPICS: Final = (GroupState.STABLE, GroupState.EMPTY)
 
 
 def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: ObservedExchange) -> str | None:
@@ -61,6 +64,25 @@ def deleted_offsets_are_gone(state: CheckerState, exchange: ObservedExchange) ->
             left = exchange.after.committed_offset(topic.name, each.partition_index)
             if each.error_code == 0 and left is not None:
                 return f"{topic.name}-{each.partition_index} still has offset {left.offset}"
+    return None
+
+
+def only_subscribed_topics_keep_their_offsets(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """OffsetDelete refuses the topics to which a member subscribes, and no others (KIP-496).
+
+    In a classic group that rebalances the subscriptions may be those of the generation before: it is not judged.
+    """
+    group, response = exchange.before, exchange.response
+    if response.error_code != ErrorCode.NONE or not (group.consumer or group.state in _WITH_KNOWN_TOPICS):
+        return None
+    for topic in response.topics:
+        is_held = is_topic_held(group, topic.name)
+        codes = {each.error_code for each in topic.partitions} & {ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+        if codes and codes != {ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_held else ErrorCode.NONE}:
+            answers = ", ".join(ErrorCode.name_of(each) for each in sorted(codes))
+            return (
+                f"{topic.name} {'has subscribers' if is_held else 'has no subscribers'}, and is answered with {answers}"
+            )
     return None
 
 

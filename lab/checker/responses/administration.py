@@ -35,6 +35,15 @@ def a_deleted_group_is_gone(state: CheckerState, exchange: ObservedExchange) -> 
     return f"group {exchange.group_id} is {after.named_state}, with offsets of {list(after.committed_offsets)}"
 
 
+def a_group_with_members_is_not_deleted(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A group of the consumer protocol with members, also with static ones that are away, is not deleted."""
+    group = exchange.before
+    members = list(group.consumer.members) if group.consumer is not None else []
+    if not members or exchange.error_code == ErrorCode.NON_EMPTY_GROUP:
+        return None
+    return f"its deletion is answered with {exchange.error_code}, and it has the members {', '.join(members)}"
+
+
 def _member_ids(group: Group) -> Iterator[str]:
     """All member ids that a coordinator knows in a group of either kind, those that were given out and not used yet
     too."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.commits import CommitOffsets, offsets_of
-from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL, MemberViolation
+from regroup.lab.checker.members.member_invariants import COOPERATIVE_PROTOCOL, STICKY_PROTOCOL, MemberViolation
 from regroup.members.consumer.effects import (
     ConsumerChange,
     ConsumerError,
@@ -52,7 +52,6 @@ COMMITS_WHAT_IT_OWNS: Final = (
     "error that may be temporary."
 )
 ASSIGNMENT_SENTENCES: Final = (REMEMBERS_ITS_ASSIGNMENT, TAKES_NOTHING_IN_FLIGHT, COMMITS_WHAT_IT_OWNS)
-STICKY_PROTOCOL: Final = "sticky"
 TEMPORARY: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

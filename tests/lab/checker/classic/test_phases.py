@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, PendingJoinMember
 from regroup.lab.checker.acknowledgements import AcknowledgedAssignments
 from regroup.lab.checker.classic.phases import (
     a_join_phase_ends_with_the_last_missing_member,
@@ -45,4 +45,34 @@ async def test_a_join_phase_that_goes_on_without_a_missing_member_is_found() -> 
     found = a_join_phase_ends_with_the_last_missing_member(
         state, made_exchange(expired, before, without(before, "ben"))
     )
-    assert found == "ben has expired, and all others have joined"
+    assert found == "ben is gone, and all others have joined"
+
+
+async def test_a_join_phase_that_goes_on_after_its_last_member_has_joined_is_found_but_for_the_initial_delay() -> None:
+    harness, state = CheckerHarness(), checker_state()
+    await harness.stabilize("anna", "ben")
+    harness.join(member_id="anna")
+    before = harness.group
+    assert before.join_phase is not None
+    members = {name: replace(each, awaiting=AwaitedResponse.JOIN) for name, each in before.members.items()}
+    after, ends = replace(before, members=members), a_join_phase_ends_with_the_last_missing_member
+    ended = deadline(c.DeadlineKind.JOIN_PHASE)
+    assert ends(state, made_exchange(ended, before, after)) == "nobody is gone, and all others have joined"
+    assert ends(state, made_exchange(ended, after, after)) is None
+    initial = replace(after, join_phase=replace(before.join_phase, is_initial=True))
+    assert ends(state, made_exchange(ended, before, initial)) is None
+    expired = deadline(c.DeadlineKind.SESSION, "ben")
+    assert ends(state, made_exchange(expired, before, without(initial, "ben"))) is not None
+    waiting = replace(after, pending_join_members={"carla": PendingJoinMember(session_timeout_ms=1, added_at_ms=1)})
+    assert ends(state, made_exchange(ended, before, waiting)) is None
+
+
+async def test_a_join_phase_goes_on_when_a_member_that_joins_is_removed() -> None:
+    harness, state = CheckerHarness(), checker_state()
+    await harness.stabilize("anna", "ben")
+    harness.join(member_id="anna")
+    join = harness.join_command(member_id="anna")
+    group, ends = harness.group, a_join_phase_ends_with_the_last_missing_member
+    assert ends(state, made_exchange(join, group, without(group, "ben"))) is None
+    leave = c.LeaveGroup(group_id=GROUP, at_ms=1, members=())
+    assert ends(state, made_exchange(leave, group, without(group, "ben"))) == "ben is gone, and all others have joined"

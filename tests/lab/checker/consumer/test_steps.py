@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.migration import events as me
+from regroup.coordinator.consumer.migration.events import RejoinRequested
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
 from regroup.coordinator.events import CoordinatorLoaded, Event, MemberLeft
 from regroup.coordinator.evolve import fold
@@ -214,3 +215,14 @@ def test_a_member_that_names_other_topics_bumps_the_group_epoch_at_once() -> Non
     assert step_violations(stored(before), bumped(3)) == []
     same_topics = (*ANNA_HAS_ALL[:5], subscribed("anna", server_assignor="range"))
     assert step_violations(stored(same_topics), step("anna", 2, 2, S.STABLE, {0: 2, 1: 2, 2: 2})) == []
+
+
+def test_a_second_request_to_rejoin_gives_no_more_time() -> None:
+    def asked(at_ms: int, deadline_ms: int) -> RejoinRequested:
+        return RejoinRequested(at_ms=at_ms, member_id="anna", join_deadline_ms=deadline_ms)
+
+    assert step_violations(stored(ANNA_HAS_ALL), asked(7, 5_007)) == []
+    assert step_violations(stored(ANNA_HAS_ALL), asked(7, 5_008))[0][1] == "5008 ms is not 5007 ms"
+    [(sentence, detail)] = step_violations(stored((*ANNA_HAS_ALL, asked(7, 5_007))), asked(9, 5_009))
+    assert sentence.startswith("A classic member has one rebalance timeout to join again")
+    assert detail == "anna has until 5007 ms, and gets 5009 ms"

@@ -1,11 +1,13 @@
 """In a group of the consumer protocol a commit does not start the session timeout of its member again."""
 
+import pytest
+
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, Member, MemberProfile
 from regroup.coordinator.topics import NO_TOPICS
-from regroup.lab.checker.consumer.timeouts import HeartbeatTimes
+from regroup.lab.checker.consumer.timeouts import HeartbeatTimes, unstarted_session
 from tests.lab.checker.made_exchanges import made_exchange
 
 ANNA = ConsumerMember(member_id="anna", profile=ConsumerProfile())
@@ -54,3 +56,33 @@ def test_a_commit_in_the_millisecond_of_a_load_or_of_the_change_of_protocol_is_i
     times = HeartbeatTimes()
     times.on_command(made_exchange(heartbeat(5_000), CLASSIC, GROUP))
     assert after(times, commit(5_000), 5_000) is None
+
+
+PROFILE = MemberProfile(session_timeout_ms=1, rebalance_timeout_ms=1, supported_protocols=())
+BEFORE_UPGRADE = Group(group_id="lab", members={"anna": Member(member_id="anna", profile=PROFILE)})
+
+
+def after_upgrade(begun_ms: int, before: Group = BEFORE_UPGRADE, group: Group = GROUP) -> str | None:
+    """What is found after the heartbeat of 5,000 ms if the session of anna began at this time."""
+    exchange = made_exchange(heartbeat(5_000), before, group)
+    exchange.coordinator.group.return_value, exchange.coordinator.refusal = group, None
+    others = c.Deadline(9_000, c.DeadlineKind.CLASSIC_JOIN, "anna", 5_000)
+    session = c.Deadline(begun_ms + 10_000, c.DeadlineKind.SESSION, "anna", begun_ms)
+    exchange.coordinator.deadlines.return_value = (others, session)
+    return unstarted_session(exchange)
+
+
+def test_a_session_that_does_not_begin_with_the_upgrade_of_its_group_is_found() -> None:
+    assert after_upgrade(5_000) is None
+    assert after_upgrade(4_000) == "the session of anna began at 4000 ms, not at 5000"
+
+
+@pytest.mark.parametrize(("before", "group"), [(GROUP, GROUP), (CLASSIC, GROUP), (BEFORE_UPGRADE, BEFORE_UPGRADE)])
+def test_only_the_upgrade_of_a_group_with_members_starts_their_sessions(before: Group, group: Group) -> None:
+    assert after_upgrade(4_000, before, group) is None
+
+
+def test_the_sessions_of_a_coordinator_that_has_handled_another_command_since_are_not_looked_at() -> None:
+    exchange = made_exchange(heartbeat(5_000), BEFORE_UPGRADE, GROUP)
+    exchange.coordinator.group.return_value = CLASSIC
+    assert unstarted_session(exchange) is None

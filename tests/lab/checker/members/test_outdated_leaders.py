@@ -5,6 +5,7 @@ import pytest
 from regroup.assignors.interface import AssignorMember, ClusterMetadata
 from regroup.assignors.registry import assignor_named
 from regroup.lab.checker.members.outdated_leaders import OutdatedLeaders
+from regroup.protocol.consumer.sticky_user_data import StickyUserData, encode_sticky_user_data
 from regroup.protocol.consumer.subscription import Subscription, TopicPartition, encode_subscription
 from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from regroup.protocol.messages.group import (
@@ -67,6 +68,21 @@ def test_a_sticky_leader_that_does_not_know_what_its_members_own_may_assign_twic
     leaders = OutdatedLeaders()
     leaders.on_response("anna", metadata(clicks))
     leaders.on_response("anna", joined(protocol_name, ben_subscribes_to))
+    assert leaders.assigns_twice("anna", SYNC) is found
+
+
+@pytest.mark.parametrize(("clicks", "found"), [(2, True), (3, False)])
+def test_members_of_sticky_own_what_their_user_data_have(clicks: int, found: bool) -> None:
+    """They have given it up when they join."""
+    leaders = OutdatedLeaders()
+    leaders.on_response("anna", metadata(clicks))
+    data = encode_sticky_user_data(StickyUserData(CLICKS, 1))
+    rows = [Subscription(1, ("orders",)), Subscription(1, ("clicks", "orders"), user_data=data)]
+    members = [JoinGroupResponseMember(member_id=str(each), metadata=encode_subscription(each)) for each in rows]
+    response = JoinGroupResponse(
+        generation_id=2, protocol_name="sticky", leader="anna", member_id="anna", members=members
+    )
+    leaders.on_response("anna", response)
     assert leaders.assigns_twice("anna", SYNC) is found
 
 

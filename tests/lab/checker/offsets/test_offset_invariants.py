@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile, ResolvedRegex
 from regroup.coordinator.group import (
     CommittedOffset,
     Group,
@@ -21,6 +21,7 @@ from regroup.lab.checker.offsets.offset_invariants import (
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
+    only_subscribed_topics_keep_their_offsets,
 )
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.offsets import (
@@ -295,3 +296,39 @@ def test_an_offset_that_a_successful_deletion_leaves_is_found() -> None:
     assert found(group()) is None
     assert found(KNOWN) == "orders-0 still has offset 7"
     assert found(KNOWN, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) is None
+
+
+MIXED = ConsumerGroup(
+    members={"anna": ConsumerMember(member_id="anna", profile=ConsumerProfile(subscribed_topics=("payments",)))},
+    resolved_regexes={"o.*": ResolvedRegex(topics=("orders",), resolved_at_ms=1)},
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "found"),
+    [
+        (group(consumer=MIXED), ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, None),
+        (group(consumer=MIXED), ErrorCode.NONE, "orders has subscribers, and is answered with NONE"),
+        (
+            group(consumer=ConsumerGroup()),
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+            "orders has no subscribers, and is answered with GROUP_SUBSCRIBED_TO_TOPIC",
+        ),
+        (group(consumer=ConsumerGroup()), ErrorCode.NONE, None),
+        (group(consumer=MIXED), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
+        (
+            group(state=GroupState.EMPTY),
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+            "orders has no subscribers, and is answered with GROUP_SUBSCRIBED_TO_TOPIC",
+        ),
+        (group(state=GroupState.PREPARING_REBALANCE), ErrorCode.NONE, None),
+    ],
+)
+def test_only_the_offsets_of_topics_to_which_a_member_subscribes_stay(
+    before: Group, code: int, found: str | None
+) -> None:
+    row = OffsetDeleteResponsePartition(partition_index=0, error_code=code)
+    response = OffsetDeleteResponse(topics=[OffsetDeleteResponseTopic(name="orders", partitions=[row])])
+    command = c.OffsetDelete(**NAMED, partitions={"orders": (0,)})
+    exchange = made_exchange(command, before, before, response)
+    assert only_subscribed_topics_keep_their_offsets(STATE, exchange) == found

@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
 from regroup.coordinator.group import CommittedOffset, Group, GroupState
-from regroup.lab.checker.responses.administration import a_deleted_group_is_gone, members_that_have_left_are_gone
+from regroup.lab.checker.responses.administration import (
+    a_deleted_group_is_gone,
+    a_group_with_members_is_not_deleted,
+    members_that_have_left_are_gone,
+)
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.describe import DeletableGroupResult
 from regroup.protocol.messages.group import LeaveGroupResponse, MemberResponse
@@ -81,3 +86,18 @@ def test_a_group_whose_deletion_is_acknowledged_is_gone_with_its_offsets() -> No
     assert violation(empty, deleted) == "group payments is Empty, with offsets of ['orders']"
     left = Group(group_id="payments", committed_offsets=offsets)
     assert violation(left, deleted) == "group payments is Dead, with offsets of ['orders']"
+
+
+def test_a_group_of_the_consumer_protocol_is_deleted_only_without_members() -> None:
+    anna = ConsumerMember(member_id="anna", profile=ConsumerProfile(), epoch=-2)
+    with_anna = Group(group_id="payments", consumer=ConsumerGroup(members={"anna": anna}))
+
+    def violation(before: Group, code: int) -> str | None:
+        response = DeletableGroupResult(group_id="payments", error_code=code)
+        exchange = made_exchange(c.DeleteGroup(**NAMED), before, Group(group_id="payments"), response)
+        return a_group_with_members_is_not_deleted(checker_state(), exchange)
+
+    assert violation(with_anna, ErrorCode.NONE) == "its deletion is answered with 0, and it has the members anna"
+    assert violation(with_anna, ErrorCode.NON_EMPTY_GROUP) is None
+    assert violation(Group(group_id="payments", consumer=ConsumerGroup()), ErrorCode.NONE) is None
+    assert violation(Group(group_id="payments"), ErrorCode.GROUP_ID_NOT_FOUND) is None
