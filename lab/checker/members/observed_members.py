@@ -347,6 +347,7 @@ class ObservedMembers:
         self.subscriptions.on_unsubscribe(name)
         self._commits.on_unsubscribe(name)
         self._fenced_commits.on_unsubscribe(name)
+        self._departures.on_unsubscribe(name)
         self._fenced.on_unsubscribe(name)
 
     def on_unsubscribed_commit(self, sent: Collection[OffsetCommitRequest], change: CommitCompleted) -> None:

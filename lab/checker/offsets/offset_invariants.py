@@ -72,7 +72,8 @@ def only_subscribed_topics_keep_their_offsets(state: CheckerState, exchange: Obs
 
     In a classic group that rebalances the subscriptions may be those of the generation before: it is not judged.
     """
-    group, response = exchange.before, exchange.response
+    group = exchange.before
+    response: Any = exchange.response
     if response.error_code != ErrorCode.NONE or not (group.consumer or group.state in _WITH_KNOWN_TOPICS):
         return None
     for topic in response.topics:

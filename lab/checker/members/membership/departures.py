@@ -26,8 +26,8 @@ from regroup.protocol.messages.group import (
 )
 
 CLOSED_MEMBER_LEAVES: Final = (
-    "A member that is closed leaves its group, if its coordinator has accepted its last heartbeat; a static member of "
-    "a classic group does not (KIP-345)."
+    "A member that is closed or unsubscribes leaves its group, if its coordinator has accepted its last heartbeat, "
+    "also while its JoinGroup has no response; a static member of a classic group does not (KIP-345)."
 )
 LEAVES_AS_A_MEMBER: Final = (
     "A classic member leaves with the member id that it has got, and not after its coordinator has refused its "
@@ -47,6 +47,8 @@ class _Membership:
     stays_when_closed: bool = False
     """Whether it is a static member of a classic group."""
     has_left: bool = False
+    is_to_leave: bool = False
+    """Whether its application has unsubscribed, and it has to leave before it joins again."""
     generation_id: int = -1
     """The generation of its last JoinGroup response."""
     has_lost_generation: bool = False
@@ -71,24 +73,35 @@ class Departures:
         """Note the end of a pause: a member that goes on may find that its session has expired, and takes its
         coordinator for lost."""
         if isinstance(note, FaultEnded):
-            self._memberships.setdefault(name, _Membership()).is_accepted = False
+            membership = self._memberships.setdefault(name, _Membership())
+            membership.is_accepted = membership.is_to_leave = False
+
+    def on_unsubscribe(self, name: str) -> None:
+        """Note that the application of a classic member unsubscribes, by which the member leaves."""
+        membership = self._memberships.setdefault(name, _Membership())
+        membership.is_to_leave = membership.is_accepted and not membership.stays_when_closed
 
     def on_request(self, name: str, message: Message) -> MemberViolation | None:
         """Note whether a member leaves with a request, or looks for its coordinator again. A LeaveGroup is checked: it
-        names a member, and one that has not lost its generation."""
+        names a member, and one that has not lost its generation. So is a JoinGroup: after its application has
+        unsubscribed the member has left."""
         membership = self._memberships.setdefault(name, _Membership())
         match message:
             case JoinGroupRequest():
+                stays, membership.is_to_leave = membership.is_to_leave, False
                 membership.stays_when_closed = message.group_instance_id is not None
-                membership.has_left = membership.is_accepted = membership.has_lost_generation = False
+                membership.has_left = membership.has_lost_generation = False
+                membership.is_accepted &= bool(message.member_id)
+                if stays:
+                    return MemberViolation(CLOSED_MEMBER_LEAVES, f"{name} joins again, and has not left")
             case ConsumerGroupHeartbeatRequest():
                 membership.stays_when_closed = False
                 membership.has_left = message.member_epoch < 0
             case LeaveGroupRequest():
-                membership.has_left = True
+                membership.has_left, membership.is_to_leave = True, False
                 return _check_leave(name, membership, message)
             case FindCoordinatorRequest():
-                membership.is_accepted = False
+                membership.is_accepted = membership.is_to_leave = False
         return None
 
     def on_response(self, name: str, message: Message, response: Any) -> None:
@@ -104,8 +117,9 @@ class Departures:
         if response is None:
             membership.is_accepted = False
         elif isinstance(message, _OF_THE_COORDINATOR):
-            is_accepted = getattr(response, "error_code", None) == ErrorCode.NONE
-            membership.is_accepted = is_accepted and isinstance(message, _PROVES_MEMBERSHIP)
+            code = getattr(response, "error_code", None)
+            is_beating = isinstance(message, HeartbeatRequest) and code == ErrorCode.REBALANCE_IN_PROGRESS
+            membership.is_accepted = isinstance(message, _PROVES_MEMBERSHIP) and (code == ErrorCode.NONE or is_beating)
 
     def on_close(self, name: str) -> MemberViolation | None:
         """Check a member whose consumer is closed; returns a violation if it should have left its group."""

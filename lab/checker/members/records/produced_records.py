@@ -18,7 +18,7 @@ from regroup.lab.checker.members.records.built_in_partitions import BuiltInParti
 from regroup.members.runtime.workload import Workload
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
-from regroup.protocol.messages.records import ProduceRequest
+from regroup.protocol.messages.records import ProduceRequest, ProduceResponse
 from regroup.protocol.record_batch import read_records, split_batches
 
 PRODUCED_ONCE: Final = (
@@ -38,7 +38,13 @@ LOAD_DECIDES: Final = (
     "batches without a response (KIP-794)."
 )
 ASKS_ONCE: Final = "A producer sends no Metadata request while one for the same topic is without a response."
-PRODUCED_SENTENCES: Final = (PRODUCED_ONCE, KEY_DECIDES, TURN_DECIDES, BATCH_DECIDES, LOAD_DECIDES, ASKS_ONCE)
+ASKS_AGAIN: Final = (
+    "A producer whose Produce request for a partition has failed or was refused asks for the leaders of the topic "
+    "before it sends another one for that partition."
+)
+PRODUCED_SENTENCES: Final = (
+    *(PRODUCED_ONCE, KEY_DECIDES, TURN_DECIDES, BATCH_DECIDES, LOAD_DECIDES, ASKS_ONCE, ASKS_AGAIN),
+)
 IGNORES_KEYS: Final = frozenset({"RoundRobinPartitioner", "UniformStickyPartitioner"})
 IN_TURN: Final = frozenset({"RoundRobinPartitioner", "DefaultPartitioner-before-2.4"})
 
@@ -60,6 +66,8 @@ class _TopicProgress:
     partition_count: int = 0
     is_asking: bool = False
     """Whether a Metadata request for it has no response yet."""
+    refused: set[int] = field(default_factory=set)
+    """The partitions for which a Produce request was refused since the last Metadata response."""
     sent_at_ms: int = -1
     unjudged: list[_Produced] = field(default_factory=list)
     """The records of the last instant."""
@@ -107,12 +115,17 @@ class ProducedRecords:
             if not topic.error_code and topic.name is not None:
                 progress = self._topics.setdefault(topic.name, _TopicProgress())
                 progress.partition_count = len(topic.partitions)
+                progress.refused.clear()
                 if progress.built_in:
                     progress.built_in.on_leaders({each.partition_index: each.leader_id for each in topic.partitions})
+        accepted = _accepted_partitions(response)
         for sent in message.topic_data if isinstance(message, ProduceRequest) else ():
-            if built_in := self._topics[sent.name].built_in:
-                for data in sent.partition_data:
-                    built_in.on_answered(data.index)
+            progress = self._topics[sent.name]
+            for data in sent.partition_data:
+                if progress.built_in:
+                    progress.built_in.on_answered(data.index)
+                if (sent.name, data.index) not in accepted:
+                    progress.refused.add(data.index)
 
     def on_request(self, message: Message) -> None:
         """Take the records of a Produce request, and judge those that were sent before this instant. A Metadata request
@@ -137,6 +150,9 @@ class ProducedRecords:
                 if progress.built_in:
                     progress.built_in.begin(progress.counted_partitions)
             for data in topic.partition_data:
+                if data.index in progress.refused:
+                    detail = f"the producer of {topic.name} writes to partition {data.index}, whose leader has refused"
+                    self._report([MemberViolation(ASKS_AGAIN, detail)])
                 progress.unjudged += _records_in(data.records or b"", data.index)
                 if progress.built_in:
                     progress.built_in.on_sent(data.index)
@@ -190,6 +206,12 @@ class ProducedRecords:
             detail = f"record {record.number} is in {topic}-{record.partition}, and not in partition {wanted}"
             yield MemberViolation(LOAD_DECIDES, detail)
         built_in.add(record.partition, record.size_bytes)
+
+
+def _accepted_partitions(response: Any) -> set[tuple[str, int]]:
+    """The topics and partitions for which a Produce response has no error."""
+    topics = response.responses if isinstance(response, ProduceResponse) else ()
+    return {(topic.name, each.index) for topic in topics for each in topic.partition_responses if not each.error_code}
 
 
 def _topics_asked_for(message: Message) -> list[str]:

@@ -99,5 +99,6 @@ def test_a_group_of_the_consumer_protocol_is_deleted_only_without_members() -> N
 
     assert violation(with_anna, ErrorCode.NONE) == "its deletion is answered with 0, and it has the members anna"
     assert violation(with_anna, ErrorCode.NON_EMPTY_GROUP) is None
+    assert violation(with_anna, ErrorCode.UNKNOWN_SERVER_ERROR) is None
     assert violation(Group(group_id="payments", consumer=ConsumerGroup()), ErrorCode.NONE) is None
     assert violation(Group(group_id="payments"), ErrorCode.GROUP_ID_NOT_FOUND) is None

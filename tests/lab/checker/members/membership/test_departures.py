@@ -28,6 +28,7 @@ JOIN = JoinGroupRequest(**NAMED)
 STATIC_JOIN = JoinGroupRequest(**NAMED, group_instance_id="ben-1")
 SYNC = (SyncGroupRequest(**IDS), SyncGroupResponse())
 HEARTBEAT = HeartbeatRequest(**IDS)
+REBALANCING = (HEARTBEAT, HeartbeatResponse(error_code=27))
 LEAVE = LeaveGroupRequest(group_id="g", member_id="m")
 CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3)
 ACCEPTED = (CONSUMER_HEARTBEAT, ConsumerGroupHeartbeatResponse())
@@ -44,7 +45,16 @@ def departures(*sent: Message | tuple[Message, Any], paused: Container[str] = ()
     return known
 
 
-@pytest.mark.parametrize("sent", [(JOIN, SYNC), (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse())), (ACCEPTED,)])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        (JOIN, SYNC),
+        (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse())),
+        (JOIN, SYNC, REBALANCING),
+        (JOIN, SYNC, REBALANCING, JoinGroupRequest(**NAMED, member_id="m")),
+        (ACCEPTED,),
+    ],
+)
 def test_an_accepted_member_that_closes_and_has_not_left_is_found(sent: Any) -> None:
     found = departures(*sent).on_close("ben")
     assert found is not None
@@ -68,13 +78,43 @@ def test_a_member_that_has_left_is_in_order(sent: Any) -> None:
     [
         (JOIN,),
         (STATIC_JOIN, SYNC),
-        (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse(error_code=27))),
+        (JOIN, SYNC, REBALANCING, JOIN),
+        (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse(error_code=25))),
         (JOIN, SYNC, (HEARTBEAT, None)),
         (JOIN, SYNC, FindCoordinatorRequest(key="g")),
     ],
 )
 def test_a_member_that_is_static_or_not_accepted_need_not_leave(sent: Any) -> None:
     assert departures(*sent).on_close("ben") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ((JOIN, SYNC), (), True),
+        ((JOIN, SYNC), (LEAVE,), False),
+        ((JOIN, SYNC), (FindCoordinatorRequest(key="g"),), False),
+        ((JOIN, SYNC, (HEARTBEAT, None)), (), False),
+        ((STATIC_JOIN, SYNC), (), False),
+    ],
+)
+def test_an_accepted_member_that_unsubscribes_leaves_before_it_joins_again(
+    before: Any, after: Any, found: bool
+) -> None:
+    known = departures(*before)
+    known.on_unsubscribe("ben")
+    for message in after:
+        known.on_request("ben", message)
+    violation = known.on_request("ben", JOIN)
+    assert (violation is not None and violation.sentence == CLOSED_MEMBER_LEAVES) is found
+    assert known.on_request("ben", JOIN) is None, "it is reported once"
+
+
+def test_a_member_that_unsubscribes_after_a_pause_need_not_leave() -> None:
+    known = departures(JOIN, SYNC)
+    known.on_unsubscribe("ben")
+    known.on_note("ben", FaultEnded("paused"))
+    assert known.on_request("ben", JOIN) is None
 
 
 def test_a_member_that_goes_on_after_a_pause_need_not_leave_before_it_is_accepted_again() -> None:

@@ -9,6 +9,7 @@ import pytest
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.lab.checker.members.records.built_in_partitions import BuiltInPartitions
 from regroup.lab.checker.members.records.produced_records import (
+    ASKS_AGAIN,
     ASKS_ONCE,
     BATCH_DECIDES,
     KEY_DECIDES,
@@ -20,6 +21,7 @@ from regroup.lab.checker.members.records.produced_records import (
 )
 from regroup.members.partitioners import PartitionerSettings
 from regroup.members.runtime.workload import Workload
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -27,7 +29,14 @@ from regroup.protocol.messages.cluster import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from regroup.protocol.messages.records import PartitionProduceData, ProduceRequest, TopicProduceData
+from regroup.protocol.messages.records import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
 from regroup.protocol.record_batch import BatchRecord, write_batch
 from tests.members.test_partitioners import HASHES
 
@@ -83,6 +92,11 @@ class Observed:
             ProduceRequest(acks=1, timeout_ms=0, topic_data=[TopicProduceData(name="orders", partition_data=[])])
         )
         return [each.sentence for each in self.found]
+
+
+def response_for(partition: int, code: int = 0) -> ProduceResponse:
+    row = PartitionProduceResponse(index=partition, error_code=code, base_offset=0)
+    return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=[row])])
 
 
 def sentences_of(observed: Observed, *sent: tuple[int, ...]) -> list[str]:
@@ -164,6 +178,20 @@ def test_a_producer_that_asks_again_before_it_has_a_response_is_found() -> None:
     assert [each.sentence for each in seen.found] == [ASKS_ONCE]
 
 
+@pytest.mark.parametrize("code", [0, ErrorCode.NOT_LEADER_OR_FOLLOWER, None])
+def test_a_producer_that_does_not_ask_for_the_leaders_after_a_refusal_is_found(code: int | None) -> None:
+    """None stands for a request that has failed."""
+    seen = Observed("RoundRobinPartitioner")
+    seen.produced.on_response(seen.send(0), None if code is None else response_for(0, code))
+    seen.send(1)
+    seen.send(0)
+    found = 0 if code == 0 else 1
+    assert [each.sentence for each in seen.found].count(ASKS_AGAIN) == found
+    seen.set_partition_count(3)
+    seen.send(0)
+    assert [each.sentence for each in seen.found].count(ASKS_AGAIN) == found
+
+
 def test_the_built_in_partitioner_goes_where_its_random_numbers_say() -> None:
     """The first number is 7, and 7 modulo 3 is 1. With 200 bytes the fourth record is enough for no full batch."""
     assert sentences_of(Observed("BuiltInPartitioner", batch_size=200), *[(1,)] * 7) == []
@@ -191,5 +219,5 @@ def test_the_leaders_and_responses_of_a_producer_count_for_its_next_partition() 
         request = observed.send(partition)
         if number % 3 == 0:
             built_in.on_answered(partition)
-            observed.produced.on_response(request, None)
+            observed.produced.on_response(request, response_for(partition))
     assert observed.sentences() == []
