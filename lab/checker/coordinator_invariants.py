@@ -34,6 +34,7 @@ from regroup.lab.checker.offsets.offset_invariants import (
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
+    offsets_of_open_transactions_are_unstable,
     only_subscribed_topics_keep_their_offsets,
 )
 from regroup.lab.checker.responses.administration import (
@@ -263,7 +264,11 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.OffsetDelete: (*RESPONSE_INVARIANTS, deleted_offsets_are_gone, only_subscribed_topics_keep_their_offsets),
     c.LeaveGroup: (*RESPONSE_INVARIANTS, members_that_have_left_are_gone),
     c.DeleteGroup: (*RESPONSE_INVARIANTS, a_deleted_group_is_gone),
-    c.OffsetFetch: (*RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed),
+    c.OffsetFetch: (
+        *RESPONSE_INVARIANTS,
+        offset_fetch_returns_what_is_committed,
+        offsets_of_open_transactions_are_unstable,
+    ),
 }
 """`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
 
@@ -301,7 +306,11 @@ def response_invariants(state: CheckerState, exchange: ObservedExchange) -> tupl
     )
     if kind is ConsumerGroupHeartbeat or is_refused_by_upgrade or is_of_consumers:
         if kind is c.OffsetFetch:
-            return (*CONSUMER_GROUP_RESPONSE_INVARIANTS, offset_fetch_returns_what_is_committed)
+            return (
+                *CONSUMER_GROUP_RESPONSE_INVARIANTS,
+                offset_fetch_returns_what_is_committed,
+                offsets_of_open_transactions_are_unstable,
+            )
         if kind is c.OffsetDelete:
             return (
                 *CONSUMER_GROUP_RESPONSE_INVARIANTS,

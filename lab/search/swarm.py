@@ -21,6 +21,7 @@ from regroup.lab.search.situations.clients import draw_client_situations
 from regroup.lab.search.situations.large_groups import LARGE_GROUP_SHARE, draw_large_group
 from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
+from regroup.lab.search.situations.open_transactions import draw_open_transactions
 from regroup.lab.search.situations.sequences import draw_sequences
 from regroup.lab.search.situations.topics import (
     draw_growth,
@@ -146,6 +147,7 @@ def _add_situations(
     steps += draw_mixed_situations(random_stream("mixed groups"), setup, duration_ms)
     steps += draw_client_situations(random_stream, setup, duration_ms)
     steps += draw_memberships(random_stream, setup, duration_ms)
+    steps += draw_open_transactions(random_stream, setup, duration_ms)
     return setup
 
 

@@ -43,6 +43,23 @@ def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: Observ
     return None
 
 
+def offsets_of_open_transactions_are_unstable(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """OffsetFetch with `require_stable` refuses the partitions of open transactions alone as unstable (KIP-447)."""
+    command: Any = exchange.command
+    response: Any = exchange.response
+    if exchange.error_code != ErrorCode.NONE:
+        return None
+    for topic in response.topics:
+        for each in topic.partitions:
+            key = topic.name, each.partition_index
+            pending = exchange.before.pending_transactional_offsets.values()
+            is_open = command.require_stable and any(key[1] in offsets.get(key[0], ()) for offsets in pending)
+            if (each.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT) is not is_open:
+                found = "has an open transaction" if is_open else "has no open transaction"
+                return f"{key[0]}-{key[1]} {found}, and is answered with {ErrorCode.name_of(each.error_code)}"
+    return None
+
+
 def _awaited_offsets(group: Group) -> dict[tuple[str, int], CommittedOffset]:
     """The offsets that the log has written and not committed, by topic and partition: of several the newest; none if no
     request waits for the log any more."""

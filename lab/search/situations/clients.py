@@ -20,6 +20,7 @@ from regroup.lab.plan.rare_steps import (
     StableOffsetsAreFetched,
 )
 from regroup.lab.plan.steps import (
+    AbandonsTransaction,
     GroupIsDeleted,
     Joins,
     KafkaLogFails,
@@ -27,6 +28,7 @@ from regroup.lab.plan.steps import (
     MemberIsExpelled,
     NewMemberFallsSilent,
     OffsetsAreAltered,
+    OffsetsAreDeleted,
     SimulationStep,
     SlowKafkaLog,
 )
@@ -45,8 +47,12 @@ OLD_GENERATION_SHARE: Final = 1 / 4
 """The share of plans in which requests of members arrive with the generation before."""
 STABLE_FETCH_SHARE: Final = 1 / 2
 """The share of plans with records in which stable offsets are fetched while others wait for Kafka's log."""
-DELETED_GROUP_SHARE: Final = 1 / 12
+PATTERN_DELETION_SHARE: Final = 1 / 2
+"""The share of plans with patterns in which an administrator is to delete offsets of topics that they match."""
+DELETED_GROUP_SHARE: Final = 1 / 5
 """The share of plans in which an administrator deletes a group that has no members, and its members come back."""
+DELETED_CONSUMER_GROUP_SHARE: Final = 1 / 2
+"""The same of plans whose members all use the consumer protocol."""
 
 
 def draw_client_situations(
@@ -77,8 +83,15 @@ def draw_client_situations(
     fetches = random_stream("stable offsets")
     if plan.workload.records_per_s and fetches.random() < STABLE_FETCH_SHARE:
         yield from draw_stable_fetches(fetches, plan, fetches.choice(names))
+    patterns = random_stream("offsets of patterns")
+    matching = [each for each in plan.members.values() if each.pattern]
+    if matching and patterns.random() < PATTERN_DELETION_SHARE:
+        for _ in range(4):
+            member = patterns.choice(matching)
+            step = OffsetsAreDeleted(patterns.choice(member.topics), member.group)
+            yield _at_drawn_time(patterns, duration_ms, step)
     deletions = random_stream("deleted groups")
-    if deletions.random() < DELETED_GROUP_SHARE:
+    if deletions.random() < (DELETED_GROUP_SHARE if classic else DELETED_CONSUMER_GROUP_SHARE):
         yield from draw_deleted_group(deletions, plan, deletions.choice(groups))
     if classic and consumers:
         group = plan.members[consumers[0]].group
@@ -134,20 +147,26 @@ def draw_downgrade(rng: Random, group: str, consumers: dict[str, MemberPlan]) ->
 
 
 def draw_deleted_group(rng: Random, plan: SimulationPlan, group: str) -> Iterator[PlannedStep]:
-    """Draw the steps in which all members of a group leave, and an administrator deletes it, sometimes twice or between
-    two changes of its offsets, before they come back."""
+    """Draw the steps in which all members of a group leave, and an administrator deletes the group before they come
+    back: sometimes twice, after a change of its offsets, or with a transaction that is open. Static members may be away
+    then, so that the group has members."""
     names = [name for name, each in plan.members.items() if each.group == group]
     milestone, at_ms = f"{rng.choice(names)} is assigned partitions", rng.choice((20_000, 60_000, 120_000))
 
     def after(delay_ms: int, step: SimulationStep) -> PlannedStep:
         return PlannedStep(StepTrigger(milestone, at_ms + delay_ms), step)
 
+    topic, expels = rng.choice(list(plan.topics)), rng.random() < 0.5
     for name in names:
         yield after(0, Leaves(name))
-        yield after(500, MemberIsExpelled(name))  # a static member that leaves is still in its group
-    alters = OffsetsAreAltered(rng.choice(list(plan.topics)), group, 0)
-    steps = rng.choice(((), (alters,), (alters, GroupIsDeleted(group)), (GroupIsDeleted(group), alters)))
-    for number, step in enumerate((GroupIsDeleted(group), *steps)):
+        if expels:  # a static member that leaves is still in its group
+            yield after(500, MemberIsExpelled(name))
+    deletes, alters = GroupIsDeleted(group), OffsetsAreAltered(topic, group, 0)
+    others = rng.choice(((deletes,), (deletes, alters), (alters, deletes), (OffsetsAreDeleted(topic, group), deletes)))
+    if rng.random() < 0.5 or isinstance(others[0], OffsetsAreDeleted):
+        for name in names:
+            yield after(-3_000, AbandonsTransaction(name))
+    for number, step in enumerate((*others, deletes) if rng.random() < 0.5 else others):
         yield after(1_500 + 500 * number, step)
     for name in names:
         yield after(5_000 + rng.choice((0, 3_000)), Joins(name))

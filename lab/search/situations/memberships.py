@@ -16,13 +16,16 @@ from msgspec.structs import replace
 
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import CommitsUnsubscribed, InstanceIdIsTaken, ResponseIsLate, Unsubscribes
-from regroup.lab.plan.steps import Joins, Leaves, SlowNetwork
+from regroup.lab.plan.steps import Joins, Leaves, SlowKafkaLog, SlowNetwork
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.plan.validation import CLASSIC
 
 EARLY_DEPARTURE_SHARE: Final = 1 / 12
 """The share of plans with dynamic classic members in which one is closed while its first JoinGroup is in flight."""
 
+REPLACED_SYNC_SHARE: Final = 1 / 6
+"""The share of plans with static classic members in which the instance id of one is taken while its SyncGroup is
+held."""
 DIFFERENT_TOPICS_SHARE: Final = 1 / 16
 """The share of plans in which classic members subscribe to different topics, and learn late which there are."""
 UNSUBSCRIBED_COMMIT_SHARE: Final = 1 / 16
@@ -42,6 +45,10 @@ def draw_memberships(
     departures = random_stream("early departures")
     if dynamic and departures.random() < EARLY_DEPARTURE_SHARE:
         yield from draw_early_departure(departures, departures.choice(dynamic))
+    static = [name for name, each in plan.members.items() if each.protocol == CLASSIC and each.instance_id is not None]
+    replaced = random_stream("replaced while it syncs")
+    if static and replaced.random() < REPLACED_SYNC_SHARE:
+        yield from draw_replaced_sync(replaced, replaced.choice(static))
     unsubscribed = random_stream("commits without a subscription")
     if unsubscribed.random() < UNSUBSCRIBED_COMMIT_SHARE:
         group, topic = next(iter(plan.members.values())).group, unsubscribed.choice(list(plan.topics))
@@ -56,6 +63,15 @@ def draw_early_departure(rng: Random, member: str) -> Iterator[PlannedStep]:
     milestone = f"{member} sends JoinGroup"
     yield PlannedStep(StepTrigger(milestone), Leaves(member))
     yield PlannedStep(StepTrigger(milestone, rng.choice((500, 10_000))), Joins(member))
+
+
+def draw_replaced_sync(rng: Random, member: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which a client takes the instance id of a member whose SyncGroup is held, because Kafka's log
+    takes seconds for the leader's assignment. The member comes back later."""
+    yield PlannedStep(StepTrigger(f"{member} sends JoinGroup"), SlowKafkaLog(rng.choice((2_000, 4_000)), 60_000))
+    milestone = f"{member} sends SyncGroup"
+    yield PlannedStep(StepTrigger(milestone, rng.choice((200, 1_000))), InstanceIdIsTaken(member))
+    yield PlannedStep(StepTrigger(milestone, 20_000), Joins(member))
 
 
 def with_different_topics(rng: Random, plan: SimulationPlan) -> SimulationPlan:

@@ -28,14 +28,15 @@ def perform_in_transaction(step: s.TransactionStep, world: World) -> None:
     """Begin the transaction that a step describes, in a task of its own, with the positions of the step's member.
 
     Nothing happens if the member does not run, or owns no partition. Of a member of the consumer protocol the positions
-    are not known: in its place they are the number of the transaction, in runs without records.
+    are not known: in its place they are the number of the transaction, in runs without records, and where the
+    transaction is not committed.
     """
     member = world.members.by_name.get(step.member)
     if member is None or member.is_stopped:
         return
     number = world.next_transaction()
     positions = dict(member.consumer.positions) if isinstance(member, SimulatedMember) else {}
-    if not positions and not world.members.has_workload:
+    if not positions and (isinstance(step, s.AbandonsTransaction) or not world.members.has_workload):
         positions = dict.fromkeys(member.consumer.assigned_partitions, number)
     if positions:
         generation = member.consumer.generation

@@ -10,6 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Final
 
+from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.runtime.notes import FaultEnded, MemberNote
 from regroup.protocol.errors import ErrorCode
@@ -24,6 +25,7 @@ from regroup.protocol.messages.group import (
     LeaveGroupRequest,
     SyncGroupRequest,
 )
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 
 CLOSED_MEMBER_LEAVES: Final = (
     "A member that is closed or unsubscribes leaves its group, if its coordinator has accepted its last heartbeat, "
@@ -114,8 +116,9 @@ class Departures:
         elif isinstance(message, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
             is_refused = response.error_code == ErrorCode.ILLEGAL_GENERATION and name not in self._paused
             membership.has_lost_generation |= is_refused and message.generation_id == membership.generation_id
-        if response is None:
-            membership.is_accepted = False
+        is_refused_commit = isinstance(message, OffsetCommitRequest) and response and first_error_code(response)
+        if response is None or is_refused_commit:
+            membership.is_accepted = membership.is_to_leave = False
         elif isinstance(message, _OF_THE_COORDINATOR):
             code = getattr(response, "error_code", None)
             is_beating = isinstance(message, HeartbeatRequest) and code == ErrorCode.REBALANCE_IN_PROGRESS
