@@ -21,6 +21,7 @@ from regroup.lab.checker.offsets.offset_invariants import (
     offset_fetch_returns_what_is_committed,
     offsets_change_with_a_reason,
     offsets_expire_after_their_retention,
+    offsets_of_open_transactions_are_unstable,
     only_subscribed_topics_keep_their_offsets,
 )
 from regroup.protocol.errors import ErrorCode
@@ -332,3 +333,33 @@ def test_only_the_offsets_of_topics_to_which_a_member_subscribes_stay(
     command = c.OffsetDelete(**NAMED, partitions={"orders": (0,)})
     exchange = made_exchange(command, before, before, response)
     assert only_subscribed_topics_keep_their_offsets(STATE, exchange) == found
+
+
+# -- open transactions
+
+
+@pytest.mark.parametrize(
+    ("is_open", "require_stable", "code", "found"),
+    [
+        (True, True, ErrorCode.UNSTABLE_OFFSET_COMMIT, None),
+        (True, True, ErrorCode.NONE, "orders-0 has an open transaction, and is answered with NONE"),
+        (True, False, ErrorCode.NONE, None),
+        (False, True, ErrorCode.NONE, None),
+        (
+            *(False, True, ErrorCode.UNSTABLE_OFFSET_COMMIT),
+            "orders-0 has no open transaction, and is answered with UNSTABLE_OFFSET_COMMIT",
+        ),
+    ],
+)
+def test_the_offsets_of_open_transactions_are_unstable_for_those_who_ask_for_stable_ones(
+    is_open: bool, require_stable: bool, code: int, found: str | None
+) -> None:
+    """The open transaction is the second one of the group."""
+    transactions = {4: {"payments": {}}, **pending(7)} if is_open else {}
+    before = group(CommittedOffset(1), pending_transactional_offsets=transactions)
+    row = OffsetFetchResponsePartitions(partition_index=0, committed_offset=1, error_code=code)
+    topic = OffsetFetchResponseTopics(name="orders", partitions=[row])
+    response = OffsetFetchResponseGroup(group_id="payments", topics=[topic])
+    command = c.OffsetFetch(**NAMED, partitions=None, require_stable=require_stable)
+    exchange = made_exchange(command, before, before, response)
+    assert offsets_of_open_transactions_are_unstable(STATE, exchange) == found

@@ -32,6 +32,17 @@ def test_only_dynamic_members_are_closed_while_their_first_request_to_join_is_in
     assert not any("leaves" in sentence for seed in SEEDS for sentence in sentences(seed, static))
 
 
+def test_the_instance_id_of_few_static_members_is_taken_while_their_sync_group_is_held() -> None:
+    dynamic, static = (
+        SimulationPlan(members={"anna": each}) for each in (MemberPlan(), MemberPlan(instance_id="anna-1"))
+    )
+    taken = "a client takes the instance id of anna"
+    drawn = [each for seed in SEEDS if taken in (each := sentences(seed, static))]
+    assert 30 < len(drawn) < 75
+    assert all("Kafka's log takes" in each[0] and "anna joins" in each for each in drawn)
+    assert not any(taken in sentences(seed, dynamic) for seed in SEEDS)
+
+
 def test_in_few_plans_a_consumer_that_has_not_subscribed_commits() -> None:
     plan = SimulationPlan(members={"anna": BEN})
     commits = [each for seed in SEEDS if (each := sentences(seed, plan))]

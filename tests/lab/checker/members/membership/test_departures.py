@@ -21,6 +21,12 @@ from regroup.protocol.messages.group import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 
 IDS: dict[str, Any] = {"group_id": "g", "member_id": "m", "generation_id": 1}
 NAMED: dict[str, Any] = {"group_id": "g", "session_timeout_ms": 45_000, "protocol_type": "consumer", "protocols": []}
@@ -29,6 +35,11 @@ STATIC_JOIN = JoinGroupRequest(**NAMED, group_instance_id="ben-1")
 SYNC = (SyncGroupRequest(**IDS), SyncGroupResponse())
 HEARTBEAT = HeartbeatRequest(**IDS)
 REBALANCING = (HEARTBEAT, HeartbeatResponse(error_code=27))
+_ROW = OffsetCommitResponsePartition(partition_index=0, error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+REFUSED_COMMIT = (
+    OffsetCommitRequest(group_id="g", topics=[]),
+    OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[_ROW])]),
+)
 LEAVE = LeaveGroupRequest(group_id="g", member_id="m")
 CONSUMER_HEARTBEAT = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3)
 ACCEPTED = (CONSUMER_HEARTBEAT, ConsumerGroupHeartbeatResponse())
@@ -81,6 +92,7 @@ def test_a_member_that_has_left_is_in_order(sent: Any) -> None:
         (JOIN, SYNC, REBALANCING, JOIN),
         (JOIN, SYNC, (HEARTBEAT, HeartbeatResponse(error_code=25))),
         (JOIN, SYNC, (HEARTBEAT, None)),
+        (JOIN, SYNC, REFUSED_COMMIT),
         (JOIN, SYNC, FindCoordinatorRequest(key="g")),
     ],
 )
