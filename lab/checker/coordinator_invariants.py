@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.group import Group, GroupState, LogRecordKind
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind
 from regroup.lab.checker.acknowledgements import OffsetKey
 from regroup.lab.checker.classic.join_responses import (
     a_join_response_describes_its_generation,
@@ -54,6 +54,8 @@ from regroup.lab.checker.responses.response_table import (
 from regroup.protocol.consumer.subscription import assigned_partitions
 from regroup.protocol.errors import ErrorCode
 
+REMOVED_WHILE_IT_SYNCED: Final = (AwaitedResponse.SYNC, ErrorCode.UNKNOWN_MEMBER_ID)
+"""What no SyncGroup gets: that of a member that is removed stays without a response."""
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
 """Commands whose success waits until Kafka's log has committed what they wrote."""
 
@@ -182,12 +184,14 @@ def stores_assignment(stored: Group, command: c.SyncGroup, assignment: bytes) ->
 
 def a_response_is_in_the_response_table(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """A response is one that the state of the group allows."""
-    before = exchange.before
-    if before.pending_appends or exchange.after.pending_appends or exchange.decided_group.pending_appends:
+    before, held_under = exchange.before, exchange.held_under
+    removes_no_syncing_member = held_under is None or (held_under[0], exchange.error_code) != REMOVED_WHILE_IT_SYNCED
+    groups = (before, exchange.after, exchange.decided_group)
+    if removes_no_syncing_member and any(each.pending_appends for each in groups):
         return None  # while Kafka's log has not committed, other responses are allowed
-    if exchange.held_under is None:
+    if held_under is None:
         return table_violation(state.settings, before, exchange.command, exchange.response)
-    if exchange.error_code in AFTER_HOLD[exchange.held_under[0]]:
+    if exchange.error_code in AFTER_HOLD[held_under[0]]:
         return None
     row = find_row(state.settings, before, exchange.command)
     return f"{row} was held, and then got {ErrorCode.name_of(exchange.error_code)}."

@@ -34,6 +34,7 @@ from regroup.lab.checker.members.records.positions import POSITION_SENTENCES
 from regroup.lab.checker.members.records.processed_records import COUNTED_AS_IT_WAS
 from regroup.lab.checker.members.records.produced_records import PRODUCED_SENTENCES
 from regroup.lab.checker.members.records.sent_records import SENT_SENTENCES
+from regroup.lab.checker.members.records.unread_partitions import ASKS_FOR_OFFSETS
 from regroup.lab.checker.members.retries import RETRY_SENTENCES
 from regroup.lab.checker.members.subscription_calls import CALLS_BETWEEN_BATCHES
 from regroup.lab.checker.members.subscriptions import SUBSCRIPTION_SENTENCES
@@ -63,6 +64,7 @@ MEMBER_SENTENCES: Final = (
     *POLL_TIMEOUT_SENTENCES,
     *DEPARTURE_SENTENCES,
     KEEPS_ITS_COORDINATOR,
+    ASKS_FOR_OFFSETS,
     *CLOSED_SENTENCES,
     *FENCED_SENTENCES,
     FENCED_IN_ITS_GENERATION,

@@ -2,7 +2,7 @@
 deadline, without the members that have sent no SyncGroup."""
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import AwaitedResponse, GroupState
+from regroup.coordinator.group import AwaitedResponse
 from regroup.lab.checker.coordinator_state import CheckerState
 from regroup.lab.checker.exchanges import ObservedExchange
 
@@ -21,14 +21,15 @@ def a_member_that_has_synced_stays(state: CheckerState, exchange: ObservedExchan
 def a_join_phase_ends_with_the_last_missing_member(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """A join phase ends when its last missing member joins, leaves or expires, an initial delay only if it expires."""
     command, after, phase = exchange.command, exchange.after, exchange.after.join_phase
-    if after is exchange.before or phase is None or after.state is not GroupState.PREPARING_REBALANCE:
+    before = exchange.before
+    if after is before or phase is None or not isinstance(command, c.JoinGroup | c.LeaveGroup | c.DeadlinePassed):
         return None
     has_expired = isinstance(command, c.DeadlinePassed) and command.kind is c.DeadlineKind.SESSION
     if after.pending_join_members or (phase.is_initial and not has_expired):
         return None
     if any(member.awaiting is not AwaitedResponse.JOIN for member in after.members.values()):
         return None
-    gone = [each for each in exchange.before.members if each not in after.members]
+    gone = [each for each in (*before.members, *before.pending_join_members) if each not in after.members]
     if gone and isinstance(command, c.JoinGroup):
         return None  # as in Kafka a member that joins a group of too many is removed, and the phase goes on
     return f"{', '.join(gone) or 'nobody'} is gone, and all others have joined"

@@ -37,6 +37,7 @@ from regroup.lab.checker.members.records.outputs import OutputLedger
 from regroup.lab.checker.members.records.positions import ReadPositions
 from regroup.lab.checker.members.records.produced_records import ProducedRecords
 from regroup.lab.checker.members.records.sent_records import SentRecords
+from regroup.lab.checker.members.records.unread_partitions import UnreadPartitions
 from regroup.lab.checker.members.retries import Retries
 from regroup.lab.checker.members.subscription_calls import SubscriptionCalls
 from regroup.lab.checker.members.subscriptions import Subscriptions, check_unsubscribed_commit
@@ -75,7 +76,7 @@ class ObservedMembers:
         self._paused, self._former_zombies = PausedMembers(), FormerZombies()
         self._departures, self._closed = Departures(self._paused), ClosedMembers(state.now_ms)
         self._poll_timeouts = PollTimeouts(state.now_ms, self._paused)
-        self._searches = CoordinatorSearches(state.now_ms)
+        self._searches, self._unread = CoordinatorSearches(state.now_ms), UnreadPartitions(state.now_ms)
         self._retries = Retries(state.now_ms, self._paused)
         self.subscriptions = Subscriptions(self._paused)
         self._calls = SubscriptionCalls()
@@ -93,7 +94,7 @@ class ObservedMembers:
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
             *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
-            *(self._poll_timeouts, self._closed, self._searches),
+            *(self._poll_timeouts, self._closed, self._searches, self._unread),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -136,6 +137,7 @@ class ObservedMembers:
             self._poll_timeouts.add_member(name, settings.max_poll_interval_ms, poll_stay)
             if is_classic:
                 self._searches.add_member(name, settings.session_timeout_ms)
+                self._unread.add_member(name, poll_stay)
         self._commits.add_member(name, auto_commits=auto_commits)
         self._closed.add_member(name, auto_commits=auto_commits)
         self._sent.add_member(name, reads_committed=reads_committed)
@@ -219,6 +221,7 @@ class ObservedMembers:
             self._departures.on_request(name, message),
             self._poll_timeouts.on_request(name, message),
             self._searches.on_request(name, message),
+            self._unread.on_request(name, message),
             self._generations.on_request(name, message),
             self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
@@ -239,6 +242,7 @@ class ObservedMembers:
         self._departures.on_response(name, message, response)
         self._poll_timeouts.on_response(name, message, response)
         self._searches.on_response(name, message, response)
+        self._unread.on_response(name, message)
         self._generations.on_response(name, message, response)
         self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
@@ -293,11 +297,13 @@ class ObservedMembers:
                 self._positions.on_fetched(name, offsets)
                 self._words.on_fetched(name, offsets)
                 self._commits.on_fetched(name, offsets)
+                self._unread.on_fetched(name, offsets)
             case CommitCompleted():
                 self._commits.on_completed(name, change)
                 self._report_each(self._fenced_commits.on_completed(name, change))
             case PartitionsAssigned(partitions):
                 self._report_each(self.subscriptions.on_assigned(name, partitions))
+                self._unread.on_assigned(name, partitions)
             case PartitionsRevoked(partitions):
                 self._report_each(
                     self._positions.on_revoked(name, partitions, at_ms),
@@ -305,10 +311,12 @@ class ObservedMembers:
                     self._commits.on_revoked(name, partitions),
                 )
                 self._positions.on_owner_change(name, partitions)
+                self._unread.on_given_up(name, partitions)
             case PartitionsLost(partitions):
                 self._words.on_lost(name, partitions)
                 self._commits.on_lost(name, partitions)
                 self._positions.on_owner_change(name, partitions)
+                self._unread.on_given_up(name, partitions)
             case JoinedGroup():
                 self._joined_ms[name] = at_ms
                 self._observed_ids.add(change.member_id)
@@ -317,6 +325,7 @@ class ObservedMembers:
             case ConsumerError():
                 self._report_each(self._words.on_error(name, change), self.subscriptions.on_error(name, change))
                 self._metadata.on_interruption(name, POLL_RETRY_MS)
+                self._unread.on_interruption(name)
                 if change.is_fatal:  # its process ends by this
                     self._owners.on_member_stop(name, at_ms)
             case ConsumerClosed():
@@ -366,6 +375,7 @@ class ObservedMembers:
         self._departures.on_note(name, note)
         self._poll_timeouts.on_note(name, note)
         self._searches.on_note(name, note)
+        self._unread.on_interruption(name)
         self._commits.on_note(name, note)
         self._closed.on_note(name, note)
         self._planned.on_note(name, note)

@@ -74,5 +74,10 @@ async def test_a_join_phase_goes_on_when_a_member_that_joins_is_removed() -> Non
     join = harness.join_command(member_id="anna")
     group, ends = harness.group, a_join_phase_ends_with_the_last_missing_member
     assert ends(state, made_exchange(join, group, without(group, "ben"))) is None
+    carla = {"carla": PendingJoinMember(session_timeout_ms=1, added_at_ms=1)}
+    with_carla = replace(without(group, "ben"), pending_join_members=carla)
+    assert ends(state, made_exchange(join, with_carla, without(group, "ben"))) is None
+    commit = c.CompleteAppend(group_id=GROUP, at_ms=1, append_number=1)
+    assert ends(state, made_exchange(commit, group, without(group, "ben"))) is None, "it is not by this that it ends"
     leave = c.LeaveGroup(group_id=GROUP, at_ms=1, members=())
     assert ends(state, made_exchange(leave, group, without(group, "ben"))) == "ben is gone, and all others have joined"
