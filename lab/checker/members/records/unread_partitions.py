@@ -17,12 +17,13 @@ from regroup.lab.checker.members.member_invariants import MemberViolation
 from regroup.members.runtime.application import PollStay
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest
 from regroup.protocol.messages.offsets import OffsetFetchRequest
 
 ASKS_FOR_OFFSETS: Final = (
-    "A classic member that sends heartbeats, and whose application is inside poll(), asks for the committed offsets of "
-    "all partitions that it owns within 10 s, and again until it has them."
+    "A classic member that knows its coordinator, and whose application is inside poll(), asks for the committed "
+    "offsets of all partitions that it owns within 10 s, and again until it has them."
 )
 LIMIT_MS: Final = 10_000
 
@@ -34,7 +35,7 @@ class _Member:
     open_fetches: set[int] = field(default_factory=set)
     """The OffsetFetch requests without a response, by identity."""
     since_ms: int = 0
-    """When it last asked, joined, got partitions, or was interrupted."""
+    """When it last asked, joined, looked for its coordinator, got partitions, or was interrupted."""
 
 
 class UnreadPartitions:
@@ -80,7 +81,7 @@ class UnreadPartitions:
             return None
         if isinstance(message, OffsetFetchRequest):
             member.open_fetches.add(id(message))
-        if isinstance(message, OffsetFetchRequest | JoinGroupRequest):
+        if isinstance(message, OffsetFetchRequest | JoinGroupRequest | FindCoordinatorRequest):
             member.since_ms = now_ms
         if not isinstance(message, HeartbeatRequest) or not member.unread or member.open_fetches:
             return None
@@ -96,6 +97,8 @@ class UnreadPartitions:
     def on_response(self, name: str, message: Message) -> None:
         """Note that a request has its response, or has failed."""
         member = self._members.get(name)
-        if member is not None and id(message) in member.open_fetches:
+        if member is None:
+            return
+        if id(message) in member.open_fetches or isinstance(message, FindCoordinatorRequest):
             member.open_fetches.discard(id(message))
             member.since_ms = self._now_ms()

@@ -8,12 +8,14 @@ import pytest
 from regroup.lab.checker.members.records.unread_partitions import ASKS_FOR_OFFSETS, UnreadPartitions
 from regroup.members.runtime.application import PollStay
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.messages.cluster import FindCoordinatorRequest
 from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest
 from regroup.protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 HEARTBEAT = HeartbeatRequest(group_id="payments", generation_id=3, member_id="anna-3")
 JOIN = JoinGroupRequest(group_id="payments", session_timeout_ms=1, member_id="", protocol_type="consumer", protocols=[])
+FIND = FindCoordinatorRequest(key="payments", coordinator_keys=["payments"])
 FETCH = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="payments", topics=None)])
 
 
@@ -30,6 +32,10 @@ class Anna:
     def send(self, message: Any, at_ms: int) -> None:
         self.now_ms = at_ms
         assert self.unread.on_request("anna", message) is None
+
+    def get_response(self, message: Any, at_ms: int) -> None:
+        self.now_ms = at_ms
+        self.unread.on_response("anna", message)
 
     def beats(self, at_ms: int) -> str | None:
         """What a heartbeat at this time shows."""
@@ -51,6 +57,8 @@ IN_ORDER: dict[str, Callable[[Anna], None]] = {
     "knows all offsets": lambda anna: anna.unread.on_fetched("anna", [FIRST, SECOND]),
     "has given its partitions up": lambda anna: anna.unread.on_given_up("anna", [FIRST, SECOND]),
     "has just asked": lambda anna: anna.send(FETCH, 9_000),
+    "looks for its coordinator": lambda anna: anna.send(FIND, 9_000),
+    "has just found its coordinator": lambda anna: anna.get_response(FIND, 9_000),
     "has just joined": lambda anna: anna.send(JOIN, 9_000),
     "is a new process": lambda anna: anna.unread.on_new_life("anna"),
     "was interrupted": lambda anna: (setattr(anna, "now_ms", 9_000), anna.unread.on_interruption("anna"))[1],
