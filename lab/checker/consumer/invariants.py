@@ -272,8 +272,12 @@ def a_commit_names_a_present_epoch(
         return None
     if command.generation_id > member.epoch:
         return f"epoch {command.generation_id} of {command.member_id}, whose epoch is {member.epoch}"
+    # A classic member whose id joins by the consumer protocol has had its partitions for longer than heartbeats show.
+    held = stored.held if stored is not None else {}
     for each in command.offsets:
-        since = member.since.get((each.topic_id, each.partition)) if each.topic_id else None
+        partition = each.topic_id, each.partition
+        since = member.since.get(partition) if each.topic_id else None
+        since = None if since is None else min(since, held.get(partition, since))
         if since is None or command.generation_id < since:
             return f"epoch {command.generation_id} for {each.topic}-{each.partition}, assigned at {since}"
     return None

@@ -225,6 +225,17 @@ def test_how_long_a_member_that_was_a_classic_one_has_had_its_partitions_is_not_
     assert i.a_commit_names_a_present_epoch(known, exchange(commit), SETTINGS) is None
 
 
+def test_a_member_of_a_classic_group_that_was_upgraded_has_had_its_partitions_before() -> None:
+    """Its heartbeat shows them with the epoch of the upgrade; stored is the generation in which it got them."""
+    known = ConsumerGroups()
+    known.on_heartbeat(heartbeat("anna", 0), answer("anna", 3, 1))
+    offsets = (RequestedOffset("orders", 1, 5, topic_id=TOPIC),)
+    commit = exchange(OffsetCommit(group_id="g", at_ms=0, member_id="anna", generation_id=2, offsets=offsets))
+    assert i.a_commit_names_a_present_epoch(known, commit, SETTINGS) == "epoch 2 for orders-1, assigned at 3"
+    known.group("g").stored.members["anna"] = StoredMember(DESCRIBED, epoch=3, assigned={(TOPIC, 1): 2})
+    assert i.a_commit_names_a_present_epoch(known, commit, SETTINGS) is None
+
+
 def test_a_join_begins_another_life_in_which_epochs_count_anew() -> None:
     known = groups()
     back = exchange(heartbeat("anna", 2), answer("anna", 1))
