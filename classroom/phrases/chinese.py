@@ -239,6 +239,8 @@ KNOWN_TEXTS: Final = {
     "reason first JoinGroup": "第一个 JoinGroup",
     "reason OffsetCommit": "OffsetCommit",
     "reason TxnOffsetCommit": "TxnOffsetCommit",
+    "reason OffsetDelete": "OffsetDelete",
+    "reason DeleteGroups": "DeleteGroups",
     "reason joined during the delay": "初始等待期间又有成员加入",
     "reason only static members": "只剩静态成员，而且都还没有加入",
     "reason no members": "没有成员了",

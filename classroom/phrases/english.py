@@ -258,6 +258,8 @@ KNOWN_TEXTS: Final = {
     "reason first JoinGroup": "first JoinGroup",
     "reason OffsetCommit": "OffsetCommit",
     "reason TxnOffsetCommit": "TxnOffsetCommit",
+    "reason OffsetDelete": "OffsetDelete",
+    "reason DeleteGroups": "DeleteGroups",
     "reason joined during the delay": "members joined during the initial delay",
     "reason only static members": "only static members remain, and none of them has joined",
     "reason no members": "no members remain",

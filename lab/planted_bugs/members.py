@@ -27,6 +27,7 @@ from regroup.members.consumer.rebalance import ConsumerRebalance
 from regroup.members.consumer.state import Membership
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
+from regroup.members.runtime.producer import SimulatedProducer
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition, decode_assignment
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -299,3 +300,29 @@ def member_gives_up_a_healthy_coordinator() -> BugContext:
             heartbeats._answered_at_ms = answered_at_ms
 
     return patch_attribute(Heartbeats, "_on_response", wrong)
+
+
+@planted_bug
+def member_forgets_partitions_without_an_offset() -> BugContext:
+    """A member that keeps a partition in a rebalance, and does not know its committed offset, asks for it no more."""
+    right = ConsumerOffsets.set_owned_partitions
+
+    def wrong(offsets: ConsumerOffsets, partitions: tuple[TopicPartition, ...]) -> None:
+        kept = frozenset(offsets.owned_partitions)
+        right(offsets, partitions)
+        offsets._unknown_positions = {each: None for each in offsets._unknown_positions if each not in kept}
+
+    return patch_attribute(ConsumerOffsets, "set_owned_partitions", wrong)
+
+
+@planted_bug
+def producer_keeps_the_leader_that_refused() -> BugContext:
+    """A producer goes on to send a partition's records to the broker that has refused them."""
+    right = SimulatedProducer._on_response
+
+    def wrong(producer: SimulatedProducer, counts: dict[TopicPartition, int], response: Any) -> None:
+        leaders = dict(producer._leaders.by_partition)
+        right(producer, counts, response)
+        producer._leaders.by_partition.update(leaders)
+
+    return patch_attribute(SimulatedProducer, "_on_response", wrong)

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic import deadlines as classic_deadlines
-from regroup.coordinator.classic import expiry, join, protocol_vote, rebalance
+from regroup.coordinator.classic import expiry, heartbeat_leave, join, protocol_vote, rebalance
 from regroup.coordinator.commands import DeadlineKind, DeadlinePassed
 from regroup.coordinator.decide import DEADLINE_HANDLERS
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import CoordinatorLoaded, JoinPhaseExtended, LeaderElected, RebalanceStarted
 from regroup.coordinator.evolve import coordinator_loaded
-from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, Member, MemberId
+from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupState, Member, MemberId
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_evolver, planted_bug
 from regroup.protocol.java_order import java_hash_map_order
 from regroup.protocol.messages.group import JoinGroupResponse
@@ -134,3 +134,15 @@ def new_member_waits_without_a_limit() -> BugContext:
         patch_attribute(classic_deadlines, "NEW_MEMBER_JOIN_TIMEOUT_MS", 3_600_000),
         patch_attribute(expiry, "NEW_MEMBER_JOIN_TIMEOUT_MS", 3_600_000),
     )
+
+
+@planted_bug
+def leaving_ends_no_join_phase() -> BugContext:
+    """The members that have joined wait for the whole rebalance timeout, although the last missing member has left."""
+    right = rebalance.rebalance
+
+    def wrong(decision: DecisionBuilder, reason: str) -> None:
+        if decision.group.state is not GroupState.PREPARING_REBALANCE:
+            right(decision, reason)
+
+    return patch_attribute(heartbeat_leave, "rebalance", wrong)

@@ -34,6 +34,7 @@ KAFKAS_WORDS = frozenset(
         *("join", "last", "leader", "member", "offset", "partition", "poll", "producer", "protocol", "rebalance"),
         *("regroup", "session", "store", "story", "sync", "timeout", "topic", "epoch", "fenced", "batch", "will"),
         *("Empty", "JoinGroup", "Kafka", "MQTT", "OffsetCommit", "Stable", "SyncGroup", "TxnOffsetCommit", "UTC"),
+        *("DeleteGroups", "OffsetDelete"),
         *("record", "STABLE", "UNREVOKED", "UNRELEASED", "UNKNOWN", "correlation", "event", "s", "v", "Home", "Esc"),
         *("ConsumerGroupHeartbeat", "classic", "J", "R", "S", "W", "x", "group.max.size", "max.poll.interval.ms"),
     ]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer.migration import classic_members
+from regroup.coordinator.consumer.migration import classic_members, upgrade
 from regroup.coordinator.consumer.migration.embedded_protocol import encoded_assignment
 from regroup.coordinator.consumer_group import ConsumerMember
 from regroup.coordinator.decide import CONSUMER_HANDLERS
@@ -55,3 +55,26 @@ def classic_member_is_let_in_without_an_id() -> BugContext:
         return None if refused is ErrorCode.MEMBER_ID_REQUIRED else refused
 
     return patch_attribute(classic_members, "refuse_join", refuse_join)
+
+
+@planted_bug
+def classic_member_gets_more_time_to_rejoin() -> BugContext:
+    """Each REBALANCE_IN_PROGRESS gives a classic member its whole rebalance timeout to join again."""
+    right = classic_members.request_rejoin
+
+    def wrong(decision: DecisionBuilder, member: ConsumerMember) -> None:
+        right(decision, replace(member, join_deadline_ms=None))
+
+    return patch_attribute(classic_members, "request_rejoin", wrong)
+
+
+@planted_bug
+def upgrade_starts_no_sessions() -> BugContext:
+    """When a classic group becomes one of the consumer protocol, the sessions of its members do not begin again."""
+    right = upgrade.upgrade
+
+    def wrong(decision: DecisionBuilder, *arguments: Any) -> Any:
+        with patch_attribute(DecisionBuilder, "touch_session", lambda builder, member_id: None):
+            return right(decision, *arguments)
+
+    return patch_attribute(upgrade, "upgrade", wrong)

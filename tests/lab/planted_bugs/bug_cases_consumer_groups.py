@@ -9,6 +9,7 @@ from regroup.lab.checker.consumer import invariants as i
 from regroup.lab.checker.consumer import steps
 from regroup.lab.checker.consumer.groups import MIGRATION_KEEPS_MEMBERS
 from regroup.lab.checker.consumer.patterns import SEARCHES_IN_TIME
+from regroup.lab.checker.coordinator_invariants import an_upgrade_starts_all_sessions_again
 from regroup.lab.checker.members.member_invariants import ONLY_OWNED_PARTITIONS
 from regroup.lab.checker.members.membership.assignments import TAKES_NOTHING_IN_FLIGHT
 from regroup.lab.checker.members.membership.fenced_members import FENCED_COMMITS_NOTHING
@@ -188,4 +189,15 @@ found_by(
     mixed.classic_member_is_let_in_without_an_id,
     classic.a_classic_member_gets_the_error_of_the_rules,
     "at 20s: carla joins",
+)
+found_by(
+    mixed.classic_member_gets_more_time_to_rejoin,
+    steps.a_request_to_rejoin_keeps_its_deadline,
+    "at 17s: carla does not poll for 6s\n  - at 19s: ben joins",
+    second="carla joins",
+)
+found_by(
+    *(mixed.upgrade_starts_no_sessions, an_upgrade_starts_all_sessions_again, "at 20s: anna leaves"),
+    first="carla joins",
+    second="anna joins",
 )

@@ -1,5 +1,6 @@
 """Cases of bugs of consumers."""
 
+from collections import deque
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,11 +17,19 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.consumer.inputs import Close, PollReturned, RecordsConsumed, Subscribe, Unsubscribe
+from regroup.members.consumer.inputs import (
+    Close,
+    PollReturned,
+    RecordsConsumed,
+    RequestFailed,
+    Subscribe,
+    Unsubscribe,
+)
 from regroup.members.consumer.metadata import ConsumerMetadata
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
+from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.records import FetchableTopicResponse, FetchResponse, PartitionData
@@ -245,3 +254,22 @@ def a_rebalance_lasts_longer_than_the_session_timeout() -> Any:
         if "Heartbeat" in harness.open_request_names():
             harness.complete_heartbeat(E.REBALANCE_IN_PROGRESS)
     return harness.open_request_names().count("FindCoordinator")
+
+
+@bug_case(members.member_forgets_partitions_without_an_offset, expected=[FIRST], with_bug=[])
+def a_rebalance_leaves_a_member_a_partition_whose_offset_it_does_not_know() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    harness.consumer._membership.request_rejoin("a member joined")
+    harness.pass_time(1)
+    harness.complete_join(2, others=("ben",))
+    harness.complete_sync(FIRST)
+    return list(harness.consumer._offsets._unknown_positions)
+
+
+@bug_case(members.producer_keeps_the_leader_that_refused, expected=[SECOND], with_bug=[SECOND, FIRST])
+def a_broker_refuses_the_records_of_a_partition() -> Any:
+    leader = NodeAddress(0, "broker", 9092)
+    producer = Mock(refused_count=0, _sent_at_s={FIRST: deque([0.0])})
+    producer._leaders.by_partition = {FIRST: leader, SECOND: leader}
+    SimulatedProducer._on_response(producer, {FIRST: 1}, RequestFailed(1, "the broker is down"))
+    return list(producer._leaders.by_partition)

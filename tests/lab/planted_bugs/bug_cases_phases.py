@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from regroup.coordinator.commands import LeavingMember
 from regroup.coordinator.events import OffsetsDeleted
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.runtime import group_coordinator
@@ -45,6 +46,19 @@ def a_group_with_a_member_rebalances() -> Any:
     harness.reach_preparing_rebalance("anna")
     assert harness.group.join_phase is not None
     return harness.group.join_phase.is_initial
+
+
+@bug_case(
+    phases.leaving_ends_no_join_phase,
+    expected=GroupState.COMPLETING_REBALANCE,
+    with_bug=GroupState.PREPARING_REBALANCE,
+)
+def the_last_missing_member_leaves() -> Any:
+    harness = GroupHarness()
+    anna, ben = harness.reach_stable("anna", "ben")
+    anna.join()
+    harness.remove_members(LeavingMember(ben.member_id, None))
+    return harness.state
 
 
 @bug_case(phases.tie_goes_to_the_last_candidate, expected="range", with_bug="roundrobin")
