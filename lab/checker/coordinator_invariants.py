@@ -55,7 +55,7 @@ from regroup.protocol.consumer.subscription import assigned_partitions
 from regroup.protocol.errors import ErrorCode
 
 REMOVED_WHILE_IT_SYNCED: Final = (AwaitedResponse.SYNC, ErrorCode.UNKNOWN_MEMBER_ID)
-"""What no SyncGroup gets: that of a member that is removed stays without a response."""
+"""The error that no held SyncGroup gets: that of a member which is removed stays without a response."""
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
 """Commands whose success waits until Kafka's log has committed what they wrote."""
 
@@ -185,9 +185,9 @@ def stores_assignment(stored: Group, command: c.SyncGroup, assignment: bytes) ->
 def a_response_is_in_the_response_table(state: CheckerState, exchange: ObservedExchange) -> str | None:
     """A response is one that the state of the group allows."""
     before, held_under = exchange.before, exchange.held_under
-    removes_no_syncing_member = held_under is None or (held_under[0], exchange.error_code) != REMOVED_WHILE_IT_SYNCED
+    is_removed = held_under is not None and (held_under[0], exchange.error_code) == REMOVED_WHILE_IT_SYNCED
     groups = (before, exchange.after, exchange.decided_group)
-    if removes_no_syncing_member and any(each.pending_appends for each in groups):
+    if not is_removed and any(each.pending_appends for each in groups):
         return None  # while Kafka's log has not committed, other responses are allowed
     if held_under is None:
         return table_violation(state.settings, before, exchange.command, exchange.response)

@@ -11,7 +11,15 @@ from regroup.coordinator import events as e
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer_group import ConsumerGroup
 from regroup.coordinator.evolve import EVOLVERS
-from regroup.coordinator.group import Group, GroupState, LogRecordKind, Member, MemberProfile, PendingAppend
+from regroup.coordinator.group import (
+    AwaitedResponse,
+    Group,
+    GroupState,
+    LogRecordKind,
+    Member,
+    MemberProfile,
+    PendingAppend,
+)
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
 from regroup.coordinator.responses import join_error, join_response
 from regroup.coordinator.supported_protocol import SupportedProtocol
@@ -28,7 +36,7 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponseTopic,
 )
 from tests.lab.checker.checker_harness import GROUP, SUBSCRIPTION, CheckerHarness, assignment_of, run_ready
-from tests.lab.checker.made_exchanges import made_exchange
+from tests.lab.checker.made_exchanges import checker_state, made_exchange
 
 EVERY = (
     *invariants.RESPONSE_INVARIANTS,
@@ -415,3 +423,15 @@ def test_what_a_member_got_while_the_group_had_the_consumer_protocol_need_not_be
         exchange = made_exchange(sync, Group(group_id="payments", consumer=consumer))
         acknowledged.on_sync_response(exchange, SyncGroupResponse(assignment=b"nothing"))
         assert list(acknowledged.lost_assignments(loaded)) == lost
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS])
+def test_a_held_sync_group_never_gets_unknown_member_id_also_while_the_log_is_slow(code: ErrorCode) -> None:
+    append = PendingAppend(kind=LogRecordKind.ASSIGNMENT, deadline_ms=5_000)
+    group = Group(group_id="payments", state=GroupState.COMPLETING_REBALANCE, pending_appends={7: append})
+    sync = c.SyncGroup(group_id="payments", at_ms=1, member_id="anna", generation_id=1)
+    exchange = made_exchange(sync, group, group, SyncGroupResponse(error_code=code))
+    exchange.held_under = AwaitedResponse.SYNC, "anna"
+    found = invariants.a_response_is_in_the_response_table(checker_state(), exchange)
+    assert (found is not None) is (code == ErrorCode.UNKNOWN_MEMBER_ID)
+    assert found is None or found.endswith(" was held, and then got UNKNOWN_MEMBER_ID.")

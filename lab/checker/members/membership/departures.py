@@ -1,8 +1,9 @@
-"""Members that are closed: one that its coordinator accepts as a member leaves its group.
+"""Members that are closed or unsubscribe: one that its coordinator accepts as a member leaves its group.
 
 departures = Departures(paused=())
 departures.on_request("ben", message)                    # ben sends a request: the violation that this is, or None
 departures.on_response("ben", message, response)         # ben gets its response; None if there is none
+departures.on_unsubscribe("ben")                         # ben's application unsubscribes: the member leaves next
 departures.on_close("ben")                               # the violation that this is, or None
 """
 
@@ -90,11 +91,11 @@ class Departures:
         membership = self._memberships.setdefault(name, _Membership())
         match message:
             case JoinGroupRequest():
-                stays, membership.is_to_leave = membership.is_to_leave, False
+                has_stayed, membership.is_to_leave = membership.is_to_leave, False
                 membership.stays_when_closed = message.group_instance_id is not None
                 membership.has_left = membership.has_lost_generation = False
                 membership.is_accepted &= bool(message.member_id)
-                if stays:
+                if has_stayed:
                     return MemberViolation(CLOSED_MEMBER_LEAVES, f"{name} joins again, and has not left")
             case ConsumerGroupHeartbeatRequest():
                 membership.stays_when_closed = False
