@@ -188,7 +188,7 @@ class GenerationRecount:
         if kind in ("assignment-committed", "group-metadata-written"):
             profiles = {each: as_stored(profile, self._selected) for each, profile in self._profiles.items()}
             self._stored = (profiles, dict(self._assigned))
-        elif kind == "group-deleted":
+        elif kind in ("group-emptied", "group-deleted"):
             self._stored = ({}, {})
         elif kind == "coordinator-loaded":
             self._profiles, self._assigned = dict(self._stored[0]), dict(self._stored[1])
