@@ -19,17 +19,17 @@ def a_member_that_has_synced_stays(state: CheckerState, exchange: ObservedExchan
 
 
 def a_join_phase_ends_with_the_last_missing_member(state: CheckerState, exchange: ObservedExchange) -> str | None:
-    """A join phase ends when its last missing member joins, leaves or expires, an initial delay only if it expires."""
-    command, after, phase = exchange.command, exchange.after, exchange.after.join_phase
-    before = exchange.before
+    """A join phase ends when its last missing member joins, leaves or expires, the initial delay only by an expiry."""
+    command, before, after = exchange.command, exchange.before, exchange.after
+    phase = after.join_phase
     if after is before or phase is None or not isinstance(command, c.JoinGroup | c.LeaveGroup | c.DeadlinePassed):
         return None
-    has_expired = isinstance(command, c.DeadlinePassed) and command.kind is c.DeadlineKind.SESSION
-    if after.pending_join_members or (phase.is_initial and not has_expired):
+    is_session_end = isinstance(command, c.DeadlinePassed) and command.kind is c.DeadlineKind.SESSION
+    if after.pending_join_members or (phase.is_initial and not is_session_end):
         return None
     if any(member.awaiting is not AwaitedResponse.JOIN for member in after.members.values()):
         return None
     gone = [each for each in (*before.members, *before.pending_join_members) if each not in after.members]
     if gone and isinstance(command, c.JoinGroup):
         return None  # as in Kafka a member that joins a group of too many is removed, and the phase goes on
-    return f"{', '.join(gone) or 'nobody'} is gone, and all others have joined"
+    return f"{', '.join(gone)} is gone, and all others have joined" if gone else "all members have joined"

@@ -276,8 +276,8 @@ def a_commit_names_a_present_epoch(
     held = stored.held if stored is not None else {}
     for each in command.offsets:
         partition = each.topic_id, each.partition
-        since = member.since.get(partition) if each.topic_id else None
-        since = None if since is None else min(since, held.get(partition, since))
+        shown = member.since.get(partition) if each.topic_id else None
+        since = None if shown is None else min(shown, held.get(partition, shown))
         if since is None or command.generation_id < since:
             return f"epoch {command.generation_id} for {each.topic}-{each.partition}, assigned at {since}"
     return None

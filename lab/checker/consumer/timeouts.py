@@ -77,9 +77,8 @@ class HeartbeatTimes:
 
 
 def unstarted_session(exchange: ObservedExchange) -> str | None:
-    """A member whose session has not begun with the command that made its classic group one of the consumer protocol.
-
-    None if the command did no such thing, or all sessions have begun.
+    """What is wrong with the sessions of a group after the command that made it, a classic group with members, one of
+    the consumer protocol: each session begins with that command. None after any other command.
     """
     before, after = exchange.before, exchange.after
     if after.consumer is None or before.consumer is not None or not before.members:

@@ -20,6 +20,7 @@ CHANGING_COMMANDS: Final = (
 """The commands that may change committed offsets."""
 
 _WITH_KNOWN_TOPICS: Final = (GroupState.STABLE, GroupState.EMPTY)
+"""The states of a classic group in which the subscriptions of its members are those of its generation."""
 
 
 def offset_fetch_returns_what_is_committed(state: CheckerState, exchange: ObservedExchange) -> str | None:
@@ -52,6 +53,7 @@ def offsets_of_open_transactions_are_unstable(state: CheckerState, exchange: Obs
     for topic in response.topics:
         for each in topic.partitions:
             key = topic.name, each.partition_index
+            # This looks into the transactions itself: the group's own method for it decides the response.
             pending = exchange.before.pending_transactional_offsets.values()
             is_open = command.require_stable and any(key[1] in offsets.get(key[0], ()) for offsets in pending)
             if (each.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT) is not is_open:
@@ -98,9 +100,8 @@ def only_subscribed_topics_keep_their_offsets(state: CheckerState, exchange: Obs
         codes = {each.error_code for each in topic.partitions} & {ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
         if codes and codes != {ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_held else ErrorCode.NONE}:
             answers = ", ".join(ErrorCode.name_of(each) for each in sorted(codes))
-            return (
-                f"{topic.name} {'has subscribers' if is_held else 'has no subscribers'}, and is answered with {answers}"
-            )
+            subscribers = "subscribers" if is_held else "no subscribers"
+            return f"{topic.name} has {subscribers}, and is answered with {answers}"
     return None
 
 

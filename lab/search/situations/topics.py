@@ -32,8 +32,7 @@ GROWTH_SHARE: Final = 1 / 3
 """The share of plans of classic groups whose members subscribe to different topics in which one of these grows."""
 
 NARROW_SUBSCRIPTION_SHARE: Final = 1 / 3
-"""The share of plans of classic groups with members of several topics in which one subscribes to a single topic for a
-while."""
+"""The share of plans with classic members of several topics in which one subscribes to a single topic for a while."""
 
 UNKNOWN_TOPIC_SHARE: Final = 1 / 12
 """The share of plans of classic groups in which brokers tell a member for a while that its topic does not exist."""

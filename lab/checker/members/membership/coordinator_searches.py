@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
+from regroup.lab.checker.members.poll_timeouts import ROUNDING_MS
 from regroup.members.faults import MemberFaultKind
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.protocol.errors import ErrorCode
@@ -31,8 +32,6 @@ KEEPS_ITS_COORDINATOR: Final = (
     "A classic member looks for its coordinator only if it knows none, or a request to it has failed or was refused, "
     "or none of its heartbeats was accepted, also with REBALANCE_IN_PROGRESS, for session.timeout.ms."
 )
-ROUNDING_MS: Final = 2
-"""The clock of members and that of the run are rounded in different ways."""
 _OF_THE_GROUP: Final = (
     *(FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest),
     *(OffsetCommitRequest, OffsetFetchRequest),
@@ -47,7 +46,7 @@ class _Search:
 
     session_timeout_ms: int
     has_cause: bool = True
-    """Whether it may look for its coordinator, since it knows none or has lost trust in it."""
+    """Whether it may look for its coordinator: it knows none, or a request to it has failed or was refused."""
     accepted_ms: int = 0
     """When its last heartbeat was accepted, or its coordinator found."""
     waiting: set[int] = field(default_factory=set)
@@ -64,7 +63,7 @@ class CoordinatorSearches:
         """Members that by their faults withhold a SyncGroup, which they take for sent: it times out unseen."""
 
     def add_member(self, name: str, session_timeout_ms: int) -> None:
-        """Begin to check a member."""
+        """Begin to check a member with this `session.timeout.ms`."""
         self._searches[name] = _Search(session_timeout_ms)
 
     def on_new_life(self, name: str) -> None:

@@ -117,8 +117,8 @@ class Departures:
         elif isinstance(message, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
             is_refused = response.error_code == ErrorCode.ILLEGAL_GENERATION and name not in self._paused
             membership.has_lost_generation |= is_refused and message.generation_id == membership.generation_id
-        is_refused_commit = isinstance(message, OffsetCommitRequest) and response and first_error_code(response)
-        if response is None or is_refused_commit:
+        if response is None or (isinstance(message, OffsetCommitRequest) and first_error_code(response)):
+            # A commit that is refused says that the member may be none any more.
             membership.is_accepted = membership.is_to_leave = False
         elif isinstance(message, _OF_THE_COORDINATOR):
             code = getattr(response, "error_code", None)

@@ -26,10 +26,13 @@ ASKS_FOR_OFFSETS: Final = (
     "offsets of all partitions that it owns within 10 s, and again until it has them."
 )
 LIMIT_MS: Final = 10_000
+"""More than `retry.backoff.ms`, after which a member repeats a request that was refused."""
 
 
 @dataclass(slots=True)
 class _Member:
+    """What one process owns and has asked for; `stay()` says when its application was last outside poll()."""
+
     stay: Callable[[], PollStay | None]
     unread: set[TopicPartition] = field(default_factory=set)
     open_fetches: set[int] = field(default_factory=set)

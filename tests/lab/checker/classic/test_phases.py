@@ -57,7 +57,7 @@ async def test_a_join_phase_that_goes_on_after_its_last_member_has_joined_is_fou
     members = {name: replace(each, awaiting=AwaitedResponse.JOIN) for name, each in before.members.items()}
     after, ends = replace(before, members=members), a_join_phase_ends_with_the_last_missing_member
     ended = deadline(c.DeadlineKind.JOIN_PHASE)
-    assert ends(state, made_exchange(ended, before, after)) == "nobody is gone, and all others have joined"
+    assert ends(state, made_exchange(ended, before, after)) == "all members have joined"
     assert ends(state, made_exchange(ended, after, after)) is None
     initial = replace(after, join_phase=replace(before.join_phase, is_initial=True))
     assert ends(state, made_exchange(ended, before, initial)) is None
