@@ -202,11 +202,10 @@ class ConsumerDriver:
 
     def _note_poll(self, *, is_inside: bool) -> None:
         stay, now_ms = self.last_poll_stay, self._timers.now_ms()
-        is_outside = stay is not None and stay.back_ms is None
-        if stay is not None and is_outside and is_inside:
-            self.last_poll_stay = stay._replace(back_ms=now_ms)
-        elif not is_outside and not is_inside:
+        if not is_inside:
             self.last_poll_stay = PollStay(now_ms)
+        elif stay is not None:
+            self.last_poll_stay = stay._replace(back_ms=now_ms)
 
     def _apply(self, effects: ConsumerEffects) -> None:
         # The deadline comes first: what follows may lead to further effects, whose deadlines are newer.
