@@ -53,10 +53,15 @@ class SessionClocks:
 
     def __init__(self, timeline: GroupTimeline) -> None:
         self._timeline = timeline
-        self._seen: dict[MemberId, SeenTimes] = defaultdict(lambda: SeenTimes([], []))
+        self._processes = [first_epoch for first_epoch, _ in timeline.recorded.processes]
+        self._seen: dict[tuple[MemberId, int], SeenTimes] = defaultdict(lambda: SeenTimes([], []))
+        """By member id and first coordinator epoch of the process that the requests came to: the clock of a later
+        process may be behind that of the one before."""
         for exchange in timeline.exchanges:
             if exchange.member_id and exchange.api in SEEN_WITH and exchange.arrived_at_ms is not None:
-                _add(self._seen[exchange.member_id], exchange)
+                _add(
+                    self._seen[exchange.member_id, self._process_of(epoch_of_connection(exchange.connection))], exchange
+                )
         for times in self._seen.values():
             times.certain.sort()
             times.possible.sort()
@@ -77,7 +82,8 @@ class SessionClocks:
             member = self._timeline.member_at(member_id, position)
             if member is None or session_deadline(member, 0) is None:
                 continue
-            last_seen_ms, uncertain_ms = self._last_seen(member, session, position, now_ms)
+            process = self._process_of(moment.coordinator_epoch)
+            last_seen_ms, uncertain_ms = self._last_seen(member, session, position, now_ms, process)
             is_known = self._timeline.recorded.is_complete(moment.coordinator_epoch, last_seen_ms) and not (
                 self._timeline.is_trimmed and last_seen_ms < self._timeline.began.at_ms
             )
@@ -96,18 +102,30 @@ class SessionClocks:
                 )
         return SessionsAtMoment(tuple(sorted(found, key=lambda each: each.at_ms)), tuple(unknown))
 
-    def _last_seen(self, member: AnyMember, session: MemberSession, position: int, now_ms: int) -> tuple[int, int]:
+    def _process_of(self, coordinator_epoch: int) -> int:
+        """The first coordinator epoch of the process that has this one; 0 if no process is known that began before."""
+        return max((each for each in self._processes if each <= coordinator_epoch), default=0)
+
+    def _last_seen(
+        self, member: AnyMember, session: MemberSession, position: int, now_ms: int, process: int
+    ) -> tuple[int, int]:
         """When a member's session timeout last started, and by how many milliseconds it may have started later.
 
+        `process` is the process that had the group then: as it begins it loads the group, by which all sessions start.
         The second value is not 0 if requests came whose exact times were not recorded.
         """
         started = bisect_right(session.started, position, key=lambda each: each.position)
         by_event_ms = session.started[started - 1].at_ms if started else joined_at_ms(member)
-        times = self._seen.get(member.member_id, SeenTimes([], []))
+        times = self._seen.get((member.member_id, process), SeenTimes([], []))
         seen = bisect_right(times.certain, now_ms)
         last_seen_ms = max(by_event_ms, times.certain[seen - 1] if seen else 0)
         possible = (min(until_ms, now_ms) for since_ms, until_ms in times.possible if since_ms <= now_ms)
         return last_seen_ms, max(0, max(possible, default=0) - last_seen_ms)
+
+
+def epoch_of_connection(connection: str) -> int:
+    """The first coordinator epoch of the process that had a connection, from its name, such as `0-3@7`."""
+    return int(connection.rpartition("@")[2])
 
 
 def _add(times: SeenTimes, exchange: TimelineExchange) -> None:

@@ -141,10 +141,10 @@ class Checker:
         if exchange.refusal is not None:
             return
         now_ms = self._now_ms()
-        if exchange.before.generation_id != exchange.after.generation_id and type(exchange.command) is not c.LoadGroup:
-            # sessions that the generation is to start again
+        timeouts = self.state.timeouts
+        if type(exchange.command) is not c.LoadGroup and timeouts.is_look_due(exchange.before, exchange.after, now_ms):
             self._violations.check(invariants.no_deadline_is_missed, exchange)
-        self.state.timeouts.on_command(exchange, now_ms)
+        timeouts.on_command(exchange, now_ms)
         self._violations.check_all(invariants.COMMAND_INVARIANTS, exchange)
         for detail in self.state.expiry.early_look(exchange, now_ms):
             self._violations.report_exchange(CHECKS_KEEP_THEIR_INTERVAL, detail, exchange)
@@ -287,6 +287,7 @@ class Checker:
                 self.members.on_topic_created(event.name)
             case TopicDeleted():
                 self.members.on_topic_deleted(event.name, self._now_ms())
+                self.state.consumer_groups.on_topic_deleted(event.topic_id)
 
     # The end
 

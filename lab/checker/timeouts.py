@@ -41,6 +41,8 @@ class TimeoutChecker:
         """By group id, when the group's state or generation last changed, by the run's clock."""
         self._phases: dict[str, tuple[int, int]] = {}
         """By group id, the deadline of the present join or sync phase, by the coordinator's clock and by the run's."""
+        self._looked_ms: dict[str, int] = {}
+        """By group id, when it was last looked for missed deadlines before a command, by the run's clock."""
 
     def on_response(self, exchange: ObservedExchange, now_ms: int) -> None:
         """Note when a member was last seen, if the response accepts its heartbeat or commit.
@@ -91,6 +93,15 @@ class TimeoutChecker:
         deadline_ms = phase_deadline_ms(after)
         if deadline_ms is not None and deadline_ms != phase_deadline_ms(before):
             self._phases[after.group_id] = deadline_ms, now_ms + deadline_ms - exchange.received_ms
+
+    def is_look_due(self, before: Group, after: Group, now_ms: int) -> bool:
+        """Whether to look for missed deadlines before a command that makes `after` of `before`: if it begins a
+        generation, which starts sessions again, and otherwise once in `SLACK_MS`, since a look takes longer the more
+        members there are."""
+        if before.generation_id == after.generation_id and now_ms < self._looked_ms.get(after.group_id, 0) + SLACK_MS:
+            return False
+        self._looked_ms[after.group_id] = now_ms
+        return True
 
     def overdue(self, group: Group, now_ms: int) -> Iterator[str]:
         """Describe all timeouts of a group that should have ended by now.

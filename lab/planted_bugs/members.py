@@ -24,7 +24,7 @@ from regroup.members.consumer.machine import ConsumerMachine
 from regroup.members.consumer.metadata import ConsumerMetadata, MetadataSnapshot
 from regroup.members.consumer.offsets import ConsumerOffsets, PendingCommit
 from regroup.members.consumer.rebalance import ConsumerRebalance
-from regroup.members.consumer.state import Membership
+from regroup.members.consumer.state import Membership, MemberState
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fetcher import Fetcher
 from regroup.members.runtime.producer import SimulatedProducer
@@ -187,6 +187,17 @@ def removed_member_keeps_its_partitions() -> BugContext:
 def closed_member_stays() -> BugContext:
     """A consumer that is closed sends no LeaveGroup: its member stays until its session expires."""
     return patch_attribute(ConsumerMachine, "_leave", lambda machine, reason, leaves_group=None: None)
+
+
+@planted_bug
+def joining_member_does_not_leave() -> BugContext:
+    """A consumer that is closed, or unsubscribes, while its JoinGroup has no response sends no LeaveGroup."""
+    right = ConsumerMachine._leave
+
+    def leave(machine: ConsumerMachine, reason: str, leaves_group: bool | None = None) -> None:
+        right(machine, reason, False if machine.state is MemberState.PREPARING_REBALANCE else leaves_group)
+
+    return patch_attribute(ConsumerMachine, "_leave", leave)
 
 
 @planted_bug

@@ -29,6 +29,7 @@ from regroup.lab.planted_bugs.registry import CONSUMER_PROTOCOL_BUGS, TRANSACTIO
 from regroup.lab.search.hunt import hunt
 from regroup.lab.search.seed_run import Finding, fails_with, run_seed
 from regroup.lab.search.shrink import FailurePredicate, shrink
+from regroup.lab.search.situations.memberships import cut_off_revocation
 from regroup.lab.search.situations.sequences import departure_of, draw_coordinator_death
 from regroup.lab.search.swarm import TEN_MINUTES_MS, draw_plan
 from regroup.lab.search.swarm_protocols import CONSUMER_APIS
@@ -164,7 +165,8 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     it gives partitions up. In every fourth the network is slow, and members lose the responses that confirm a release.
     In every sixth the only member becomes a zombie. In every fourth other one a member of the consumer protocol joins
     classic ones, and leaves them again. In every eighth all subscribe to a pattern, and a topic that it matches is
-    created. In every fifth, heartbeats and commits arrive with epochs from before.
+    created. In every fifth, heartbeats and commits arrive with epochs from before. In every eighth the first member is
+    cut off when it gives up partitions.
     """
     plan = draw_plan(
         seed,
@@ -203,7 +205,8 @@ def draw_small_consumer_plan(seed: int) -> SimulationPlan:
     if seed % 6 == 5:
         steps.append(_after(f"{first} has joined", 20_000, BecomesZombie(first)))
     steps += [*_requests_of_former_epochs(seed, first), *_descriptions(seed)]
-    return replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
+    plan = replace(plan, members=members, steps=tuple(steps), workload=_LIGHT_WORKLOAD if seed % 2 else plan.workload)
+    return cut_off_revocation(plan, first) if seed % 8 == 3 and members[first].protocol == CONSUMER else plan
 
 
 def _requests_of_former_epochs(seed: int, member: str) -> list[PlannedStep]:

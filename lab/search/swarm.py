@@ -19,7 +19,12 @@ from regroup.lab.plan.steps import Crashes, Joins, Leaves, Restarts, SimulationS
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.situations.clients import draw_client_situations
 from regroup.lab.search.situations.large_groups import LARGE_GROUP_SHARE, draw_large_group
-from regroup.lab.search.situations.memberships import draw_memberships, with_different_topics, with_taken_instance_id
+from regroup.lab.search.situations.memberships import (
+    draw_memberships,
+    with_cut_off_revocation,
+    with_different_topics,
+    with_taken_instance_id,
+)
 from regroup.lab.search.situations.mixed_groups import draw_mixed_situations
 from regroup.lab.search.situations.open_transactions import draw_open_transactions
 from regroup.lab.search.situations.sequences import draw_sequences
@@ -132,6 +137,7 @@ def draw_plan(
     if has_sequences and has_all_faults:
         plan = with_different_topics(random_stream("different topics"), plan)
         plan = with_taken_instance_id(random_stream("taken instance id"), plan)
+        plan = with_cut_off_revocation(random_stream("cut off revocation"), plan)
         plan = with_unknown_topic(random_stream("unknown topic"), plan)
     return plan
 

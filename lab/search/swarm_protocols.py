@@ -26,6 +26,7 @@ CONSUMER_FAULTS: Final = ((), (), (), ("slow-join:5s",), ("slow-revoke:2s",), ("
 CONSUMER_APIS: Final = ("ConsumerGroupHeartbeat", "ConsumerGroupHeartbeat", "OffsetCommit", "OffsetFetch")
 """The requests that a member of the consumer protocol sends, for faults by which one is lost."""
 SHORT_SESSION_MS: Final = 10_000
+SESSION_SETTINGS: Final = ("group.consumer.session.timeout.ms", "group.consumer.min.session.timeout.ms")
 MIGRATION_POLICY: Final = "group.consumer.migration.policy"
 POLICY_SHARE: Final = 1 / 12
 """The share of plans whose setting of this name is drawn. Only classic groups have one."""
@@ -120,10 +121,7 @@ def draw_consumer_settings(rng: Random) -> dict[str, str | int]:
     one."""
     if rng.random() < 0.5:
         return {}
-    return {
-        "group.consumer.session.timeout.ms": SHORT_SESSION_MS,
-        "group.consumer.min.session.timeout.ms": SHORT_SESSION_MS,
-    }
+    return dict.fromkeys(SESSION_SETTINGS, SHORT_SESSION_MS)
 
 
 def _with_own_instance_id(name: str, planned: MemberPlan) -> MemberPlan:

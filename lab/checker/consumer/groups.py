@@ -110,16 +110,21 @@ class ConsumerGroups:
 
     def __init__(self) -> None:
         self._groups: dict[str, KnownGroup] = {}
+        self._deleted_topics: set[str] = set()
 
     def group(self, group_id: str) -> KnownGroup:
         """The group of this id; one that is not known yet is added without members."""
         if (group := self._groups.get(group_id)) is None:  # each response asks for it: none is made to be thrown away
-            group = self._groups[group_id] = KnownGroup()
+            group = self._groups[group_id] = KnownGroup(stored=StoredGroup(deleted_topics=self._deleted_topics))
         return group
 
     @property
     def group_ids(self) -> tuple[str, ...]:
         return tuple(self._groups)
+
+    def on_topic_deleted(self, topic_id: str) -> None:
+        """Note that a topic was deleted: its partitions are left out of targets."""
+        self._deleted_topics.add(topic_id)
 
     def on_stored(self, record: NewRecord, event: Event) -> None:
         """Queue a stored event of a group. `begin` and `proceed` apply it when a response that depends on it is

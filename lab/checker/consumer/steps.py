@@ -87,21 +87,22 @@ def a_kept_partition_keeps_its_epoch(group: StoredGroup, event: Event) -> str | 
 def a_waiting_member_waits_for_something(group: StoredGroup, event: Event) -> str | None:
     """A member waits for partitions only if another one has them, and is STABLE only if it has its whole target.
 
-    Topics to which it does not subscribe are left out of its target. Which ones these are is not known here if it has
-    unsubscribed from some since the target was computed, or subscribes to a pattern.
+    Topics to which it does not subscribe, and deleted ones, are left out of its target. To which it subscribes is not
+    known here if it has unsubscribed from some since the target was computed, or subscribes to a pattern.
     """
     if not isinstance(event, ce.MemberReconciled) or event.pending_revocation or event.epoch != group.target_epoch:
         return None
     missing = group.targets.get(event.member_id, frozenset()) - flat(event.assigned)
     blocked = {each for each in missing if group.other_holder(each, event.member_id)}
+    present = {each for each in blocked if each[0] not in group.deleted_topics}
     if event.state is ReconciliationState.UNRELEASED_PARTITIONS and not blocked:
         return f"{event.member_id} is {event.state} at epoch {event.epoch}, and no other member has {_names(missing)}"
     member = _member(group, event.member_id)
     # Kafka computes a target as if all members had the same topics while one without any joins. It gets none of them.
     names_topics = bool(member.profile.subscribed_topics) and not member.profile.subscribed_regex
     is_known = names_topics and not member.has_dropped_topics
-    if event.state is ReconciliationState.STABLE and blocked and is_known:
-        return f"{event.member_id} is {event.state} at epoch {event.epoch}, and waits for {_names(blocked)}"
+    if event.state is ReconciliationState.STABLE and present and is_known:
+        return f"{event.member_id} is {event.state} at epoch {event.epoch}, and waits for {_names(present)}"
     return None
 
 

@@ -8,7 +8,7 @@ The lab's other second state, `ShadowState`, folds with `evolve`. An event that 
 state and the coordinator's own alike; it does not change this one, and `differences` finds it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -77,6 +77,8 @@ class StoredGroup:
     """The member that has named other topics than before with the last event."""
     left_deadlines_ms: dict[str, ClassicDeadlines] = field(default_factory=dict)
     """Of members of the classic protocol when the group became a classic one; their timers were not cancelled."""
+    deleted_topics: Set[str] = frozenset()
+    """The ids of all topics of the cluster that were deleted."""
 
     def member_of_instance(self, instance_id: str) -> str | None:
         """The id of the static member with this instance id."""

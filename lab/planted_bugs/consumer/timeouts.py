@@ -1,6 +1,6 @@
 """Bugs in the timeouts of groups of the consumer protocol, and in its members."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from unittest.mock import patch
 
@@ -8,11 +8,14 @@ from msgspec.structs import replace
 
 from regroup.coordinator.commands import Deadline, DeadlineKind, OffsetCommit
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.events import MemberReconciled
 from regroup.coordinator.consumer.heartbeat import consumer_group_heartbeat
 from regroup.coordinator.decide import CONSUMER_HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, GroupKind
-from regroup.coordinator.runtime.deadlines import DEADLINES
+from regroup.coordinator.runtime import group_coordinator
+from regroup.coordinator.runtime.deadlines import DEADLINES, may_bring_deadlines
 from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, planted_bug
 from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine, HeartbeatResult
 from regroup.members.consumer.effects import PartitionsAssigned
@@ -53,6 +56,16 @@ def consumer_commit_keeps_its_member() -> BugContext:
 def revocation_never_times_out() -> BugContext:
     """A member of the consumer protocol may take any time to give up partitions, while others wait for them."""
     return _without_deadlines(DeadlineKind.REVOCATION)
+
+
+@planted_bug
+def revocation_timeout_has_no_timer() -> BugContext:
+    """A step with partitions to give up sets no timer: the rebalance timeout ends when another deadline is due."""
+
+    def wrong(events: Iterable[Event]) -> bool:
+        return may_bring_deadlines(each for each in events if not isinstance(each, MemberReconciled))
+
+    return patch_attribute(group_coordinator, "may_bring_deadlines", wrong)
 
 
 @planted_bug

@@ -1,9 +1,11 @@
-"""Draws how memberships begin and end at unusual moments: a member is closed before it has a member id, a leader learns
-of the topics of others while it asks for its own, a static member is fenced when it commits.
+"""Draws how memberships begin and end at unusual moments: a member is closed while it joins, a leader learns of the
+topics of others while it asks for its own, a static member is fenced when it commits, a member is cut off when it gives
+up partitions.
 
     steps = draw_memberships(random_stream, plan, duration_ms)
     plan = with_different_topics(random_stream("different topics"), plan)
     plan = with_taken_instance_id(random_stream("taken instance id"), plan)
+    plan = with_cut_off_revocation(random_stream("cut off revocation"), plan)
 
 Each situation has a random stream of its own, so that in all other plans a seed draws what it drew before.
 """
@@ -16,13 +18,16 @@ from msgspec.structs import replace
 
 from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.plan.rare_steps import CommitsUnsubscribed, InstanceIdIsTaken, ResponseIsLate, Unsubscribes
-from regroup.lab.plan.steps import Joins, Leaves, SlowKafkaLog, SlowNetwork
+from regroup.lab.plan.steps import ALL_HOSTS, CutOff, Joins, Leaves, RequestsRebalance, SlowKafkaLog, SlowNetwork
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.plan.validation import CLASSIC
+from regroup.lab.plan.validation import CLASSIC, CONSUMER
+from regroup.lab.search.swarm_protocols import SESSION_SETTINGS
+from regroup.lab.search.swarm_setup import within_poll_interval
 
 EARLY_DEPARTURE_SHARE: Final = 1 / 12
 """The share of plans with dynamic classic members in which one is closed while its first JoinGroup is in flight."""
-
+REJOINING_DEPARTURE_SHARE: Final = 1 / 8
+"""The share of plans with dynamic classic members in which one is closed, or unsubscribes, while it joins again."""
 REPLACED_SYNC_SHARE: Final = 1 / 6
 """The share of plans with static classic members in which the instance id of one is taken while its SyncGroup is
 held."""
@@ -33,6 +38,10 @@ UNSUBSCRIBED_COMMIT_SHARE: Final = 1 / 16
 TAKEN_ID_SHARE: Final = 1 / 2
 """The share of plans with records, and with classic members alone, in which another process takes the instance id of
 one that is about to commit."""
+CUT_OFF_SHARE: Final = 1 / 2
+"""The share of plans with the consumer protocol in which a member is cut off when it gives up partitions."""
+SHORT_REBALANCE_TIMEOUT_MS: Final = 8_000
+"""Much shorter than Kafka's session timeout of 45 s for groups of the consumer protocol."""
 OTHER_TOPICS: Final = {"orders": 2, "payments": 3}
 
 
@@ -45,6 +54,9 @@ def draw_memberships(
     departures = random_stream("early departures")
     if dynamic and departures.random() < EARLY_DEPARTURE_SHARE:
         yield from draw_early_departure(departures, departures.choice(dynamic))
+    rejoins = random_stream("departures while rejoining")
+    if len(dynamic) > 1 and rejoins.random() < REJOINING_DEPARTURE_SHARE:
+        yield from draw_departure_while_rejoining(rejoins, rejoins.choice(dynamic))
     static = [name for name, each in plan.members.items() if each.protocol == CLASSIC and each.instance_id is not None]
     replaced = random_stream("replaced while it syncs")
     if static and replaced.random() < REPLACED_SYNC_SHARE:
@@ -63,6 +75,19 @@ def draw_early_departure(rng: Random, member: str) -> Iterator[PlannedStep]:
     milestone = f"{member} sends JoinGroup"
     yield PlannedStep(StepTrigger(milestone), Leaves(member))
     yield PlannedStep(StepTrigger(milestone, rng.choice((500, 10_000))), Joins(member))
+
+
+def draw_departure_while_rejoining(rng: Random, member: str) -> Iterator[PlannedStep]:
+    """Draw the steps in which a member that has partitions joins again, and is closed or unsubscribes before it has the
+    response: the coordinator waits for the JoinGroup of other members, which comes after their next heartbeat."""
+    milestone, rejoin_ms = f"{member} is assigned partitions", rng.choice((2_000, 20_000))
+    away_ms = rng.choice((500, 10_000))
+    departs = Leaves(member) if rng.random() < 0.5 else Unsubscribes(member, away_ms)
+    depart_ms = rejoin_ms + rng.choice((20, 100, 500))
+    yield PlannedStep(StepTrigger(milestone, rejoin_ms), RequestsRebalance(member))
+    yield PlannedStep(StepTrigger(milestone, depart_ms), departs)
+    if isinstance(departs, Leaves):
+        yield PlannedStep(StepTrigger(milestone, depart_ms + away_ms), Joins(member))
 
 
 def draw_replaced_sync(rng: Random, member: str) -> Iterator[PlannedStep]:
@@ -131,3 +156,26 @@ def draw_fenced_commit(rng: Random, member: str, interval_ms: int) -> Iterator[P
         yield PlannedStep(StepTrigger(milestone, interval_ms - 100), SlowNetwork(400, 2_000))
         yield PlannedStep(StepTrigger(milestone, interval_ms + 300), Unsubscribes(member, 5_000))
     yield PlannedStep(StepTrigger(milestone, interval_ms + 20_000), Joins(member))
+
+
+def with_cut_off_revocation(rng: Random, plan: SimulationPlan) -> SimulationPlan:
+    """A plan in which a member of the consumer protocol is cut off from the brokers when it gives up partitions, and
+    removed at the end of its rebalance timeout, long before its session ends. Often the plan as it is."""
+    names = [name for name, each in plan.members.items() if each.protocol == CONSUMER and not each.transforms_to]
+    if len(names) < 2 or rng.random() >= CUT_OFF_SHARE:
+        return plan
+    return cut_off_revocation(plan, rng.choice(names))
+
+
+def cut_off_revocation(plan: SimulationPlan, member: str) -> SimulationPlan:
+    """The plan with a step in which this member is cut off when it gives up partitions, and with the timeouts that
+    remove it meanwhile."""
+    cut_off = replace(plan.members[member], max_poll_interval_ms=SHORT_REBALANCE_TIMEOUT_MS, faults=())
+    step = PlannedStep(StepTrigger(f"{member} revokes partitions"), CutOff(member, ALL_HOSTS, 20_000))
+    return replace(
+        plan,
+        members={**plan.members, member: cut_off},
+        settings={name: value for name, value in plan.settings.items() if name not in SESSION_SETTINGS},
+        steps=(*plan.steps, step),
+        workload=within_poll_interval(plan.workload, [*plan.members.values(), cut_off]),
+    )

@@ -16,19 +16,31 @@ from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
 from regroup.lab.plan.scenario_files import scenario
+from regroup.lab.plan.yaml_format import read_plan
 from regroup.lab.simulation.run import play
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.storage.memory import MemoryStore
 from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import append_history
 from regroup.testing import Emulator
-from tests.classroom.recorded.recordings import recorded_run, timeline
+from tests.classroom.recorded.recordings import recorded, recorded_run, timeline
 from tests.lab.classic_plans import draw_classic_plan
 from tests.testing.conftest import stable_pair
 
 RUNS = ("slow-member-delays-the-rebalance", "partition-of-one-member", "zombie-commits-after-removal")
 MAX_LATE_MS = 4
 """The timers of the coordinator handle one deadline at a time."""
+CLOCK_IS_SET_BACK = """\
+scenario: The clock is set back while the brokers are down
+topics: {orders: 2}
+members: {anna: {session timeout: 10s}, ben: {session timeout: 10s}}
+steps:
+  - at 0s: [anna joins, ben joins]
+  - at 40s: [the brokers crash for 1s, ben crashes]
+  - at 40.2s: the clock jumps back by 30s
+faults end at: 60s
+"""
+"""The first process got heartbeats of ben at the times at which the second one waits for them."""
 EXPIRIES = ("session", "new-member-join")
 
 
@@ -38,6 +50,12 @@ def test_a_removal_by_session_timeout_is_at_its_derived_deadline(what: str) -> N
     late_ms = check_expiries(timeline(what))
     assert late_ms
     assert max(late_ms) <= MAX_LATE_MS
+
+
+def test_heartbeats_of_a_former_process_count_for_nothing_if_the_clock_was_set_back_since() -> None:
+    plan = read_plan(CLOCK_IS_SET_BACK)
+    history = asyncio.run(read_timelines(recorded(plan), ["lab"]))["lab"]
+    assert check_expiries(history) == [0]
 
 
 @pytest.mark.slow

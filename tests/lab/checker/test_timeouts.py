@@ -9,11 +9,12 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.classic import heartbeat_leave, rebalance, sync
 from regroup.coordinator.decide import HANDLERS
 from regroup.coordinator.decision import Decision, DecisionBuilder
-from regroup.coordinator.group import AwaitedResponse
+from regroup.coordinator.group import AwaitedResponse, Group
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses
 from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.lab.checker.timeouts import TimeoutChecker
 from regroup.protocol.errors import ErrorCode
 from tests.lab.checker.checker_harness import GROUP, CheckerHarness, assignment_of, run_ready
 
@@ -98,6 +99,29 @@ async def test_a_session_that_does_not_expire_is_found(monkeypatch: pytest.Monke
     assert harness.violated_sentences() == set()
     await asyncio.sleep(2)
     assert harness.violated_sentences() == {invariant_sentence(invariants.no_deadline_is_missed)}
+
+
+async def test_a_session_that_should_have_expired_is_found_by_requests_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna", "ben")
+    monkeypatch.setattr("regroup.coordinator.runtime.group_coordinator.next_deadline", lambda group, last_seen_ms: None)
+    await pass_time_with_heartbeats(harness, "anna", seconds=13)
+    harness.heartbeat("ben")  # at the end of the run nothing is missed
+    assert harness.violated_sentences() == {invariant_sentence(invariants.no_deadline_is_missed)}
+
+
+def test_groups_are_looked_at_once_a_second_and_before_each_generation() -> None:
+    timeouts = TimeoutChecker(session_timeout_ms=45_000)
+    group, next_generation, other = (Group(group_id=each, generation_id=2) for each in ("lab", "lab", "other"))
+    next_generation = replace(next_generation, generation_id=3)
+    assert timeouts.is_look_due(group, group, 5_000)
+    assert timeouts.is_look_due(other, other, 5_000)
+    assert not timeouts.is_look_due(group, group, 5_999)
+    assert timeouts.is_look_due(group, next_generation, 5_999)
+    assert not timeouts.is_look_due(next_generation, next_generation, 6_998)
+    assert timeouts.is_look_due(next_generation, next_generation, 6_999)
 
 
 async def test_a_join_phase_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

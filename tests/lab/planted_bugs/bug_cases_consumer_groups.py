@@ -155,6 +155,11 @@ found_by(
     ),
     anna=ANNA + ", max poll interval: 5s",
 )
+found_by(
+    *(timeouts.revocation_timeout_has_no_timer, c.no_deadline_is_missed),
+    "after anna revokes partitions: anna is cut off from all hosts for 7s",
+    anna=ANNA + ", max poll interval: 3s",
+)
 found_by(timeouts.consumer_heartbeat_does_not_renew_the_session, c.an_active_session_does_not_expire)
 found_by(timeouts.consumer_commit_keeps_its_member, c.a_commit_starts_no_session_of_a_consumer_group, workload=WORKLOAD)
 found_by(timeouts.member_goes_on_with_what_it_gave_up, ONLY_OWNED_PARTITIONS, workload=WORKLOAD)

@@ -19,6 +19,7 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.consumer.inputs import (
     Close,
+    EnforceRebalance,
     PollReturned,
     RecordsConsumed,
     RequestFailed,
@@ -27,6 +28,7 @@ from regroup.members.consumer.inputs import (
 )
 from regroup.members.consumer.metadata import ConsumerMetadata
 from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import MemberState
 from regroup.members.runtime.application import SimulatedApplication
 from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
 from regroup.members.runtime.producer import SimulatedProducer
@@ -233,6 +235,15 @@ def a_consumer_unsubscribes() -> Any:
     before = len(harness.changes)
     harness.receive(Unsubscribe())
     return [type(each) for each in harness.changes[before:]]
+
+
+@bug_case(members.joining_member_does_not_leave, expected=1, with_bug=0)
+def a_consumer_unsubscribes_while_it_joins_again() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    harness.receive(EnforceRebalance("the application asks for it"))
+    assert harness.consumer.state is MemberState.PREPARING_REBALANCE
+    harness.receive(Unsubscribe())
+    return harness.open_request_names().count("LeaveGroup")
 
 
 @bug_case(members.leader_watches_its_own_topics, expected=["clicks", "orders"], with_bug=["orders"])

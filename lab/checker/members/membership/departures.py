@@ -113,7 +113,8 @@ class Departures:
         if membership is None:
             return
         if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
-            membership.generation_id = response.generation_id
+            # A heartbeat of the generation before may have been refused after the JoinGroup was sent.
+            membership.generation_id, membership.has_lost_generation = response.generation_id, False
         elif isinstance(message, HeartbeatRequest) and isinstance(response, HeartbeatResponse):
             is_refused = response.error_code == ErrorCode.ILLEGAL_GENERATION and name not in self._paused
             membership.has_lost_generation |= is_refused and message.generation_id == membership.generation_id

@@ -12,6 +12,7 @@ from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile,
 from regroup.coordinator.events import CoordinatorLoaded, Event, MemberLeft
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group
+from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.consumer.steps import step_violations
 from regroup.lab.checker.consumer.stored_group import StoredGroup
 
@@ -226,3 +227,16 @@ def test_a_second_request_to_rejoin_gives_no_more_time() -> None:
     [(sentence, detail)] = step_violations(stored((*ANNA_HAS_ALL, asked(7, 5_007))), asked(9, 5_009))
     assert sentence.startswith("A classic member has one rebalance timeout to join again")
     assert detail == "anna has until 5007 ms, and gets 5009 ms"
+
+
+def test_a_member_does_not_wait_for_partitions_of_a_topic_that_was_deleted() -> None:
+    groups = ConsumerGroups()
+    group = groups.group("lab").stored
+    for event in ANNA_HAS_ALL:
+        group.apply(event)
+    stable = step("ben", 0, 3, S.STABLE, {})
+    assert [sentence.split(",")[0] for sentence, _ in step_violations(group, stable)] == [
+        "A member waits for partitions only if another one has them"
+    ]
+    groups.on_topic_deleted("t")
+    assert list(step_violations(group, stable)) == []

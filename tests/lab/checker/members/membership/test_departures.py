@@ -167,7 +167,12 @@ def test_a_member_that_joins_again_or_does_not_know_of_the_refusal_may_leave() -
     later = JoinGroupResponse(generation_id=2, protocol_name="range", leader="", member_id="m", members=[])
     paused = departures(JOINED, paused={"ben"})
     paused.on_response("ben", *ILLEGAL)
-    for known in (departures(JOINED, ILLEGAL, JOIN), departures(JOINED, (JOIN, later), ILLEGAL), paused):
+    refused_while_joining = departures(JOINED)
+    refused_while_joining.on_request("ben", JOIN)
+    refused_while_joining.on_response("ben", *ILLEGAL)
+    refused_while_joining.on_response("ben", JOIN, later)
+    known_members = (departures(JOINED, ILLEGAL, JOIN), departures(JOINED, (JOIN, later), ILLEGAL), paused)
+    for known in (*known_members, refused_while_joining):
         assert known.on_request("ben", LEAVE) is None
 
 
