@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from regroup.coordinator import events as e
 from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.consumer.invariants import CONSUMER_GROUP_INVARIANTS, CONSUMER_STEP_INVARIANTS
+from regroup.coordinator.consumer.kept_invariants import KEPT, with_members
 from regroup.coordinator.consumer.migration.events import UpgradeRefused
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupState
@@ -221,10 +222,14 @@ def violations_since(sound: Group, group: Group) -> list[str]:
     `sound` is a former state of the same group, which breaks no invariant: of the members only those are looked at that
     have changed since then, where that shows that an invariant still holds. A group of thousands changes for each one.
     """
-    if group.consumer is not None or sound.consumer is not None or len(group.members) < MANY_MEMBERS:
+    if sound.kind is not group.kind or len(group.member_ids) < MANY_MEMBERS:
         return violations_of_group(group)
-    changed_part = replace(group, members=changed(sound.members, group.members))
-    unsettled = [each for each in GROUP_INVARIANTS if not _still_holds(each, sound, group, changed_part)]
+    if group.consumer is not None and sound.consumer is not None:
+        changed_part = with_members(group, changed(sound.consumer.members, group.consumer.members))
+    else:
+        changed_part = replace(group, members=changed(sound.members, group.members))
+    of_kind = GROUP_INVARIANTS_BY_KIND[group.kind]
+    unsettled = [each for each in of_kind if not _still_holds(each, sound, group, changed_part)]
     return violations_of_group(group, unsettled)
 
 
@@ -274,6 +279,7 @@ STILL_HOLDS: Final[dict[GroupInvariant, Callable[[Group, Group, Group], bool]]] 
     every_instance_id_names_its_member: _instance_ids_are_the_same,
     every_member_supports_the_selected_protocol: _changed_members_support_the_protocol,
     a_stable_group_is_what_the_log_holds: _assignments_and_log_are_the_same,
+    **KEPT,
 }
 """For invariants about all members, a function of a former state that keeps them, the present one, and the present one
 with its changed members alone. It returns True only if the present state keeps the invariant, too."""

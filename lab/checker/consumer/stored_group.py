@@ -18,17 +18,25 @@ from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.consumer_group import (
     AWAY_EPOCH,
     FIRST_GROUP_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
     ConsumerProfile,
     ReconciliationState,
 )
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group
+from regroup.coordinator.layered_mapping import added_keys, changed
 
 Partition: TypeAlias = tuple[str, int]
 """The topic id and the index of a partition."""
 ClassicDeadlines: TypeAlias = tuple[int | None, int | None]
 """The deadlines for JoinGroup and SyncGroup, in epoch milliseconds; None where no timer is running."""
 NO_DEADLINES: Final[ClassicDeadlines] = (None, None)
+OF_ONE_MEMBER: Final = (
+    *(ce.MemberSubscribed, ce.MemberReconciled, ce.StaticMemberAway, e.MemberLeft, e.MemberRemoved),
+    *(me.ClassicMemberJoined, me.ClassicMemberSynced, me.RejoinRequested),
+)
+"""Events that apply to the member with their `member_id` alone."""
 
 
 @dataclass(slots=True)
@@ -60,6 +68,17 @@ class StoredMember:
     def is_classic(self) -> bool:
         return self.profile.classic is not None
 
+    def differences(self, found: ConsumerMember) -> Iterator[str]:
+        """What the product's fold of the same events has otherwise in this member."""
+        own = (self.epoch, self.previous_epoch, self.state, self.assigned, self.pending, self.profile)
+        if own != (
+            *(found.epoch, found.previous_epoch, found.state),
+            *(flat_epochs(found.assigned), flat_epochs(found.pending_revocation), found.profile),
+        ):
+            yield f"member {found.member_id}"
+        if self.deadlines_ms != (found.join_deadline_ms, found.sync_deadline_ms):
+            yield f"the deadlines of member {found.member_id}"
+
 
 @dataclass(slots=True)
 class StoredGroup:
@@ -79,6 +98,10 @@ class StoredGroup:
     """Of members of the classic protocol when the group became a classic one; their timers were not cancelled."""
     deleted_topics: Set[str] = frozenset()
     """The ids of all topics of the cluster that were deleted."""
+    _touched: set[str] | None = None
+    """The members to which events have applied since the last comparison; None if any may have changed."""
+    _compared: ConsumerGroup = field(default_factory=ConsumerGroup)
+    """The product's group when it was last found to be the same."""
 
     def member_of_instance(self, instance_id: str) -> str | None:
         """The id of the static member with this instance id."""
@@ -98,6 +121,7 @@ class StoredGroup:
     def apply(self, event: Event) -> None:
         """Apply one stored event. Events of classic groups, and those about offsets, change nothing."""
         self.resubscribed = None
+        self._touch(event)
         match event:
             case ce.ConsumerGroupCreated():
                 self._begin()
@@ -113,6 +137,14 @@ class StoredGroup:
                 self.left_deadlines_ms = {}
             case _ if self.is_consumer:
                 self._apply_to_consumer_group(event)
+
+    def _touch(self, event: Event) -> None:
+        """Note the member to which an event applies. An event of another type may apply to all members."""
+        if not isinstance(event, OF_ONE_MEMBER):
+            if not isinstance(event, ce.GroupEpochBumped):
+                self._touched = None
+        elif self._touched is not None:
+            self._touched.add(event.member_id)
 
     def _begin(self, *, is_consumer: bool = True) -> None:
         self.is_consumer, self.group_epoch, self.target_epoch = is_consumer, FIRST_GROUP_EPOCH, 0
@@ -197,23 +229,28 @@ class StoredGroup:
             return
         if (self.group_epoch, self.target_epoch) != (other.group_epoch, other.assignment_epoch):
             yield "the epochs of the group and of its target"
-        if {each: share for each, share in self.targets.items() if share} != {
-            each: flat(share) for each, share in other.targets.items() if any(share.values())
-        }:
+        yield from self._member_differences(other)
+
+    def _member_differences(self, other: ConsumerGroup) -> Iterator[str]:
+        """What differs in the members and their shares of the target. Only those are looked at that have changed on
+        either side since the last comparison without a difference: a group of thousands changes for each member."""
+        touched, known = self._touched, self._compared
+        everyone = {*self.members, *self.targets, *other.members, *other.targets} if touched is None else touched
+        shares = {*everyone, *changed(known.targets, other.targets), *added_keys(other.targets, known.targets)}
+        if any(self.targets.get(each, frozenset()) != flat(other.targets.get(each, {})) for each in shares):
             yield "the target"
-        if self.members.keys() != other.members.keys():
+            return
+        members = {*everyone, *changed(known.members, other.members)}
+        if len(self.members) != len(other.members) or any(
+            (each in self.members) != (each in other.members) for each in members
+        ):
             yield "the members"
             return
-        for member_id, member in self.members.items():
-            found = other.members[member_id]
-            own = (member.epoch, member.previous_epoch, member.state, member.assigned, member.pending, member.profile)
-            if own != (
-                *(found.epoch, found.previous_epoch, found.state),
-                *(flat_epochs(found.assigned), flat_epochs(found.pending_revocation), found.profile),
-            ):
-                yield f"member {member_id}"
-            if member.deadlines_ms != (found.join_deadline_ms, found.sync_deadline_ms):
-                yield f"the deadlines of member {member_id}"
+        differing = [each for each in sorted(members) if each in self.members]
+        differences = [each for name in differing for each in self.members[name].differences(other.members[name])]
+        if not differences:
+            self._touched, self._compared = set(), other
+        yield from differences
 
 
 def _running(deadlines_ms: Mapping[str, ClassicDeadlines]) -> dict[str, ClassicDeadlines]:

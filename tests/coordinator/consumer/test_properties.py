@@ -5,19 +5,23 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, TypeAlias, TypeVar, get_args
+from unittest.mock import patch
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator import invariants
 from regroup.coordinator.consumer.events import AnyConsumerEvent
-from regroup.coordinator.consumer_group import ConsumerMember, ReconciliationState
+from regroup.coordinator.consumer_group import ConsumerMember, ReconciliationState, ResolvedRegex
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group
+from regroup.coordinator.invariants import violations_of_group, violations_since
 from regroup.coordinator.serialization import decode_event, decode_snapshot, encode_event, encode_snapshot
 from regroup.protocol.codec.codec import decode, encode
 from regroup.protocol.errors import ErrorCode
@@ -248,6 +252,61 @@ def test_a_refused_heartbeat_changes_nothing(choices: list[Choice]) -> None:
     def check(before: Group, request: SentRequest) -> None:
         if type(request.command).__name__ == "ConsumerGroupHeartbeat" and request.response.error_code:
             assert request.driver.group == before
+
+    run(choices, check)
+
+
+def wrong_forms(before: Group, after: Group) -> Iterator[Group]:
+    """The group after a request, each time with something else wrong: as if the request had changed nothing in one
+    member, or too much in one field."""
+    consumer = after.consumer
+    if before.consumer is None or consumer is None:
+        return
+    for name, members in (
+        *((name, {**consumer.members, name: former}) for name, former in before.consumer.members.items()),
+        *((name, {each: kept for each, kept in consumer.members.items() if each != name}) for name in consumer.members),
+    ):
+        yield replace(after, consumer=replace(consumer, members=members))
+        yield replace(after, consumer=replace(consumer, members=members, static_members=dict(consumer.static_members)))
+        targets = {each: share for each, share in consumer.targets.items() if each != name}
+        yield replace(after, consumer=replace(consumer, members=members, targets=targets))
+    for name, member in consumer.members.items():
+        others = [each for each in consumer.members.values() if each is not member]
+        greedy = replace(member, assigned=others[0].assigned if others else {}, pending_revocation={})
+        yield replace(after, consumer=replace(consumer, members={**consumer.members, name: greedy}))
+        taken = {topic_id: dict.fromkeys(indexes, name) for topic_id, indexes in greedy.assigned.items()}
+        holders = {each: {**indexes, **taken.get(each, {})} for each, indexes in consumer.holders.items()}
+        yield replace(after, consumer=replace(consumer, members={**consumer.members, name: greedy}, holders=holders))
+        twice = replace(member, pending_revocation=member.assigned)
+        yield replace(after, consumer=replace(consumer, members={**consumer.members, name: twice}))
+        renamed = replace(member, profile=replace(member.profile, instance_id="i9"))
+        yield replace(after, consumer=replace(consumer, members={**consumer.members, name: renamed}))
+        yield replace(after, consumer=replace(consumer, targets={**consumer.targets, name: {"t": (0,)}, "gone": {}}))
+    for topic_id, holders in consumer.holders.items():
+        for index in holders:
+            for wrong in ({index: name} for name in (*consumer.members, "gone")):
+                yield replace(after, consumer=replace(consumer, holders={**consumer.holders, topic_id: holders | wrong}))
+            left = {each: holder for each, holder in holders.items() if each != index}
+            yield replace(after, consumer=replace(consumer, holders={**consumer.holders, topic_id: left}))
+    for step in (-1, 1):
+        yield replace(after, consumer=replace(consumer, behind_target=consumer.behind_target + step))
+        yield replace(after, consumer=replace(consumer, assignment_epoch=consumer.assignment_epoch + step))
+    yield replace(after, consumer=replace(consumer, subscriptions={**consumer.subscriptions, "foo": 4}))
+    yield replace(after, consumer=replace(consumer, assignor_votes={**consumer.assignor_votes, "range": 4}))
+    yield replace(after, consumer=replace(consumer, regex_subscriptions={}))
+    yield replace(after, consumer=replace(consumer, static_members={}))
+    yield replace(after, consumer=replace(consumer, resolved_regexes={"x": ResolvedRegex(topics=(), resolved_at_ms=0)}))
+
+
+@for_every_sequence
+def test_changed_members_alone_show_the_violations_of_a_group_that_was_sound_before(choices: list[Choice]) -> None:
+    def check(before: Group, request: SentRequest) -> None:
+        after = request.driver.group
+        with patch.object(invariants, "MANY_MEMBERS", 0):  # small groups would be checked in full
+            assert violations_since(before, after) == []
+            if request.events:
+                for wrong in wrong_forms(before, after):
+                    assert violations_since(before, wrong) == violations_of_group(wrong)
 
     run(choices, check)
 
