@@ -136,6 +136,30 @@ def print_rebalances() -> None:
             print(f"  {'with' if check else 'without':>8} checker: {format_ratio(values)} ({listed})")
 
 
+def consumer_plan(members: int) -> SimulationPlan:
+    """The plan of a group of the consumer protocol whose members join at once, and settle within a minute."""
+    names = [f"member-{number}" for number in range(members)]
+    return SimulationPlan(
+        topics={"orders": members * 2},
+        members={name: MemberPlan(protocol="consumer") for name in names},
+        steps=tuple(PlannedStep(StepTrigger(), Joins(name)) for name in names),
+        faults_end_ms=60_000,
+    )
+
+
+def print_consumer_groups() -> None:
+    """Print what a member of a group of the consumer protocol takes in its first minute, for each size of a group."""
+    print(f"\nCPU time for each member of a group of the consumer protocol, {' : '.join(map(str, SIZES))} members")
+    for check in (False, True):
+        times_s = []
+        for members in SIZES:
+            run = partial(play, consumer_plan(members), check_invariants=check)
+            run()
+            times_s.append(median(cpu_s(run) for _ in range(RUNS)) / members)
+        listed = ", ".join(f"{value * 1e6:,.0f} µs" for value in times_s)
+        print(f"  {'with' if check else 'without':>8} checker: {format_ratio(times_s)} ({listed})")
+
+
 def calls_of(plan: SimulationPlan, *, check_invariants: bool) -> int:
     """How many Python functions a run calls: a measure of its work that no other work on the machine changes."""
     calls = 0
@@ -241,6 +265,7 @@ if __name__ == "__main__":
         print_quiet()
     else:
         print_rebalances()
+        print_consumer_groups()
         print_calls()
         print_seeds()
         print_cores()

@@ -43,8 +43,9 @@ class ViolationLog:
     def report_exchange(self, sentence: str, detail: str, exchange: ObservedExchange) -> None:
         """Record a violation of this sentence that was found in an exchange, at the position on which its response
         depends."""
-        position = exchange.required_position or None
-        self.report(sentence, f"{detail.rstrip('.')}. {exchange.summary}", position, str(exchange))
+        if len(self.found) < MAX_VIOLATIONS:  # later ones need no description, which takes long
+            position = exchange.required_position or None
+            self.report(sentence, f"{detail.rstrip('.')}. {exchange.summary}", position, str(exchange))
 
     def report_all(self, violations: Iterable[tuple[str, str]]) -> None:
         """Record violations, each given by its sentence and what was found."""

@@ -285,7 +285,9 @@ def wrong_forms(before: Group, after: Group) -> Iterator[Group]:
     for topic_id, holders in consumer.holders.items():
         for index in holders:
             for wrong in ({index: name} for name in (*consumer.members, "gone")):
-                yield replace(after, consumer=replace(consumer, holders={**consumer.holders, topic_id: holders | wrong}))
+                yield replace(
+                    after, consumer=replace(consumer, holders={**consumer.holders, topic_id: holders | wrong})
+                )
             left = {each: holder for each, holder in holders.items() if each != index}
             yield replace(after, consumer=replace(consumer, holders={**consumer.holders, topic_id: left}))
     for step in (-1, 1):

@@ -10,11 +10,13 @@ from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.consumer.migration.events import RejoinRequested
 from regroup.coordinator.consumer_group import ClassicMetadata, ConsumerProfile, ReconciliationState
 from regroup.coordinator.events import CoordinatorLoaded, Event, MemberLeft
-from regroup.coordinator.evolve import fold
+from regroup.coordinator.evolve import evolve, fold
 from regroup.coordinator.group import Group
+from regroup.coordinator.layered_mapping import LAYERED_FROM
 from regroup.lab.checker.consumer.groups import ConsumerGroups
 from regroup.lab.checker.consumer.steps import step_violations
 from regroup.lab.checker.consumer.stored_group import StoredGroup
+from tests.counted_calls import calls_of
 
 S = ReconciliationState
 PROFILE = ConsumerProfile(rebalance_timeout_ms=5_000, session_timeout_ms=10_000, subscribed_topics=("orders",))
@@ -240,3 +242,34 @@ def test_a_member_does_not_wait_for_partitions_of_a_topic_that_was_deleted() -> 
     ]
     groups.on_topic_deleted("t")
     assert list(step_violations(group, stable)) == []
+
+
+def test_a_step_of_a_member_leads_to_a_comparison_of_that_member_alone() -> None:
+    def calls(size: int) -> int:
+        members = [f"m{number}" for number in range(size)]
+        shares = {name: (number,) for number, name in enumerate(members)}
+        events = (
+            *(ce.ConsumerGroupCreated(at_ms=0), *map(subscribed, members), bumped(2), target(2, **shares)),
+            *(step(name, 0, 2, S.STABLE, {number: 2}) for number, name in enumerate(members)),
+        )
+        group, folded = stored(events[:-1]), fold(Group(group_id="g"), events[:-1])
+        assert list(group.differences(folded)) == []
+        group.apply(events[-1])
+        folded = evolve(folded, events[-1])
+        return calls_of(lambda: list(group.differences(folded)))
+
+    assert calls(1_000) <= calls(LAYERED_FROM) + 10
+
+
+def test_a_member_that_one_fold_alone_has_changed_is_found_also_after_a_comparison() -> None:
+    group, folded = stored(ANNA_HAS_ALL), fold(Group(group_id="g"), ANNA_HAS_ALL)
+    assert list(group.differences(folded)) == []
+    event = step("anna", 2, 2, S.UNREVOKED_PARTITIONS, {0: 2}, {1: 2, 2: 2})
+    assert list(group.differences(evolve(folded, event))) == ["member anna"]
+    assert list(group.differences(folded)) == []
+    group.apply(event)
+    assert list(group.differences(folded)) == ["member anna"]
+    assert list(group.differences(folded)) == ["member anna"]
+    group.apply(MemberLeft(at_ms=11, member_id="ben"))
+    assert list(group.differences(evolve(folded, event))) == ["the target"]
+    assert list(group.differences(evolve(evolve(folded, event), MemberLeft(at_ms=11, member_id="ben")))) == []
