@@ -162,8 +162,11 @@ class Acknowledgements:
         for member_id in removed:
             self.removed_members[member_id] = exchange.coordinator_epoch
             self.removed_by[member_id] = exchange.exchange_number
-        for member_id in [each for each in self.removed_members if each in after]:
-            del self.removed_members[member_id]
+        # Thousands may be gone from a small group that rebalances without end, or few from one of thousands.
+        gone = self.removed_members
+        fewer, others = (after, gone) if len(after) < len(gone) else (gone, after)
+        for member_id in [each for each in fewer if each in others]:
+            del gone[member_id]
             self.removed_by.pop(member_id, None)
 
     def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:
