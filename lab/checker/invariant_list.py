@@ -17,6 +17,7 @@ from regroup.lab.checker.members import member_invariants as m
 from regroup.lab.checker.members.commits import COMMIT_SENTENCES
 from regroup.lab.checker.members.membership.assignments import ASSIGNMENT_SENTENCES
 from regroup.lab.checker.members.membership.closed_members import CLOSED_SENTENCES
+from regroup.lab.checker.members.membership.completed_joins import SYNCS_AFTER_JOINING
 from regroup.lab.checker.members.membership.coordinator_searches import KEEPS_ITS_COORDINATOR
 from regroup.lab.checker.members.membership.departures import DEPARTURE_SENTENCES
 from regroup.lab.checker.members.membership.fenced_commits import FENCED_IN_ITS_GENERATION
@@ -63,6 +64,7 @@ MEMBER_SENTENCES: Final = (
     *POSITION_SENTENCES,
     *POLL_TIMEOUT_SENTENCES,
     *DEPARTURE_SENTENCES,
+    SYNCS_AFTER_JOINING,
     KEEPS_ITS_COORDINATOR,
     ASKS_FOR_OFFSETS,
     *CLOSED_SENTENCES,

@@ -18,6 +18,7 @@ from regroup.lab.checker.members.commits import Commits, accepted_offsets
 from regroup.lab.checker.members.member_invariants import MemberChecker, MemberViolation
 from regroup.lab.checker.members.membership.assignments import Assignments
 from regroup.lab.checker.members.membership.closed_members import ClosedMembers
+from regroup.lab.checker.members.membership.completed_joins import CompletedJoins
 from regroup.lab.checker.members.membership.coordinator_searches import CoordinatorSearches
 from regroup.lab.checker.members.membership.departures import Departures
 from regroup.lab.checker.members.membership.fenced_commits import FencedCommits
@@ -87,6 +88,7 @@ class ObservedMembers:
         self._commits = Commits(state.now_ms, self._paused)
         self._fenced_commits = FencedCommits(state.now_ms, self._paused)
         self._generations, self._assignments = LostGenerations(self._paused), Assignments()
+        self._joins = CompletedJoins(self._paused)
         self._planned = PlannedMembers(state.now_ms)
         self._positions = ReadPositions()
         self._sent, self._fetched = SentRecords(), FetchedOffsets()
@@ -94,7 +96,7 @@ class ObservedMembers:
         self._of_one_process = (
             *(self._paused, self._commits, self._fenced_commits, self._departures, self._retries, self._words),
             *(self._generations, self._assignments, self._fetched, self._calls, self._metadata, self._names),
-            *(self._poll_timeouts, self._closed, self._searches, self._unread),
+            *(self._joins, self._poll_timeouts, self._closed, self._searches, self._unread),
         )
         """The parts that forget a member when its process ends."""
         self._joined_ms: dict[str, int] = {}
@@ -223,6 +225,7 @@ class ObservedMembers:
             self._searches.on_request(name, message),
             self._unread.on_request(name, message),
             self._generations.on_request(name, message),
+            self._joins.on_request(name, message),
             self._assignments.on_request(name, message),
             self._retries.on_request(name, message),
             self._metadata.on_request(name, message),
@@ -244,6 +247,7 @@ class ObservedMembers:
         self._searches.on_response(name, message, response)
         self._unread.on_response(name, message)
         self._generations.on_response(name, message, response)
+        self._joins.on_response(name, message, response)
         self._assignments.on_response(name, message, response)
         self._retries.on_response(name, message, response)
         self._metadata.on_response(name, message, response)
@@ -326,6 +330,7 @@ class ObservedMembers:
                 self._report_each(self._words.on_error(name, change), self.subscriptions.on_error(name, change))
                 self._metadata.on_interruption(name, POLL_RETRY_MS)
                 self._unread.on_interruption(name)
+                self._joins.on_interruption(name)
                 if change.is_fatal:  # its process ends by this
                     self._owners.on_member_stop(name, at_ms)
             case ConsumerClosed():
@@ -357,6 +362,7 @@ class ObservedMembers:
         self._commits.on_unsubscribe(name)
         self._fenced_commits.on_unsubscribe(name)
         self._departures.on_unsubscribe(name)
+        self._joins.on_interruption(name)
         self._fenced.on_unsubscribe(name)
 
     def on_unsubscribed_commit(self, sent: Collection[OffsetCommitRequest], change: CommitCompleted) -> None:
@@ -373,6 +379,7 @@ class ObservedMembers:
         self._words.on_note(name, note)
         self._retries.on_note(name, note)
         self._departures.on_note(name, note)
+        self._joins.on_note(name, note)
         self._poll_timeouts.on_note(name, note)
         self._searches.on_note(name, note)
         self._unread.on_interruption(name)
