@@ -30,6 +30,9 @@ SENTENCES: Final = {
 class InvariantChecks(TableBuilder):
     """Adds the invariants that one group violates. Event numbers are checked elsewhere."""
 
+    _sound: Group | None = None
+    """The group when it was last found to violate nothing; not a part of a kept state, which has the group once."""
+
     def __init__(self) -> None:
         self._last: tuple[int, Group] | None = None
         """The last event's position, and the group after it: invariants need not hold within a command."""
@@ -56,9 +59,18 @@ class InvariantChecks(TableBuilder):
         if self._last is not None:
             position, group = self._last
             self._last = None
-            if not is_sound(group):
-                for sentence in i.violations_of_group(group):
-                    add_violation(rows, position, sentence)
+            found = self._violations_of(group)
+            for sentence in found:
+                add_violation(rows, position, sentence)
+            self._sound = None if found else group
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"_last": self._last}
+
+    def _violations_of(self, group: Group) -> list[str]:
+        if self._sound is not None and len(group.member_ids) >= i.MANY_MEMBERS:
+            return i.violations_since(self._sound, group)
+        return [] if is_sound(group) else i.violations_of_group(group)
 
 
 def is_sound(group: Group) -> bool:

@@ -1,16 +1,20 @@
 """Tables of groups of the consumer protocol, and of groups that change their protocol. No test needs Spark."""
 
 import json
+import pickle
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from msgspec.structs import replace
 
+from regroup.coordinator import invariants
 from regroup.coordinator.commands import Command
+from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import encode_event
 from regroup.coordinator.verification import GroupsVerifier
 from regroup.lab.plan.scenario_files import scenario
@@ -18,6 +22,8 @@ from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.options import parse_options
 from regroup.pipeline.campaign.scenarios import SCENARIOS
+from regroup.pipeline.gold.builders.invariant_checks import InvariantChecks
+from regroup.pipeline.gold.folded_rows import FoldedRows
 from regroup.pipeline.gold.tables import TABLES
 from regroup.storage.records import NewRecord, Record
 from tests.coordinator.consumer.consumer_harness import topic_id
@@ -187,6 +193,18 @@ def test_the_fold_finds_the_violations_that_the_verifier_finds(change: dict[str,
     assert expected
     found = [(row["position"], row["sentence"]) for row in table(records, "violations")]
     assert sorted(found) == sorted((each.position, each.sentence) for each in expected)
+    with patch.object(invariants, "MANY_MEMBERS", 0):  # as in a large group: the changed members alone are looked at
+        assert [(row["position"], row["sentence"]) for row in table(records, "violations")] == found
+
+
+def test_the_kept_state_of_a_fold_has_the_group_once() -> None:
+    checks, rows = InvariantChecks(), FoldedRows()
+    group = Group(group_id="g")
+    checks._last = 1, group
+    checks.on_end(rows)
+    assert checks._sound is group
+    again = pickle.loads(pickle.dumps(checks))
+    assert (again._last, again._sound) == (None, None)
 
 
 def consumer_plan(seed: int) -> Any:
