@@ -7,15 +7,16 @@ JoinGroup lists. In a group of the consumer protocol a member owns what the coor
 yet to give up, except while it is away.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.migration.events import GroupDowngraded, GroupUpgraded
-from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, every_partition
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, Partitions, every_partition
 from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupState, Member
 from regroup.pipeline.gold.builders.ownership import Ownership
 from regroup.pipeline.gold.builders.table_builder import (
@@ -162,8 +163,16 @@ class ClassicOwners(TableBuilder):
 class ConsumerOwners(TableBuilder):
     """Passes to `ownership` which partitions the members of a consumer protocol's group own after each event."""
 
+    _target: tuple[Mapping[str, Partitions], Mapping[str, str]] = ({}, {})
+    """The target and the names of topics for which `_target_partitions` was computed last."""
+    _target_partitions: frozenset[TopicPartition] = frozenset()
+
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
+
+    def __getstate__(self) -> dict[str, object]:
+        """What another fold needs: the partitions of the target are computed again."""
+        return {"_ownership": self._ownership}
 
     def on_snapshot(self, group: Group, at_ms: int) -> None:
         """Begin with a snapshot: each member owns the partitions that are assigned to it or that it has to give up."""
@@ -184,8 +193,17 @@ class ConsumerOwners(TableBuilder):
                 self.update_gaps(after, at_ms, rows)
 
     def update_gaps(self, group: Group, at_ms: int, rows: FoldedRows) -> None:
-        reasons = partial(consumer_reasons, consumer_of(group), self._ownership.topic_keys)
+        reasons = partial(self._reasons, consumer_of(group))
         self._ownership.update_gaps(at_ms, GroupKind.CONSUMER, reasons, rows)
+
+    def _reasons(self, consumer: ConsumerGroup, unowned: Sequence[TopicPartition]) -> list[str]:
+        """The reasons why these partitions have no owner. A group of thousands changes often before its target does."""
+        names = self._ownership.topic_keys
+        if consumer.targets is not self._target[0] or names != self._target[1]:
+            self._target = consumer.targets, dict(names)
+            shares = (named_partitions(every_partition(target), names) for target in consumer.targets.values())
+            self._target_partitions = frozenset(chain.from_iterable(shares))
+        return consumer_reasons(consumer, names, self._target_partitions, unowned)
 
     def _update_owners(self, transition: Transition, rows: FoldedRows) -> None:
         event, after, at_ms, ownership = transition.event, transition.after, transition.at_ms, self._ownership
@@ -258,19 +276,23 @@ def classic_reasons(group: Group, unowned: Sequence[TopicPartition]) -> list[str
     return ["sync" if partition in assigned else reason for partition in unowned]
 
 
-def consumer_reasons(consumer: ConsumerGroup, names: Mapping[str, str], unowned: Sequence[TopicPartition]) -> list[str]:
-    """The reason why each of the partitions has no owner, in a group of the consumer protocol."""
+def consumer_reasons(
+    consumer: ConsumerGroup,
+    names: Mapping[str, str],
+    target: Set[TopicPartition],
+    unowned: Sequence[TopicPartition],
+) -> list[str]:
+    """The reason why each of the partitions has no owner, in a group of the consumer protocol.
+
+    `names` are those of topics by their ids, and `target` has all partitions of the target.
+    """
     if not consumer.members:
         return ["empty"] * len(unowned)
     kept = frozenset(each for member in away_members(consumer) for each in named_partitions(member.held(), names))
     if consumer.group_epoch > consumer.assignment_epoch:
         return ["away" if partition in kept else "assigning" for partition in unowned]
-    targets = frozenset(
-        each for target in consumer.targets.values() for each in named_partitions(every_partition(target), names)
-    )
     return [
-        "away" if partition in kept else "reconciling" if partition in targets else "unassigned"
-        for partition in unowned
+        "away" if partition in kept else "reconciling" if partition in target else "unassigned" for partition in unowned
     ]
 
 
