@@ -21,6 +21,7 @@ from regroup.lab.plan.steps import (
     SimulationStep,
     SlowNetwork,
     StaysOutsidePoll,
+    TopicGrows,
     TopicIsCreated,
 )
 from regroup.lab.plan.triggers import StepTrigger
@@ -80,7 +81,8 @@ def draw_small_plan(seed: int) -> SimulationPlan:
     records to commit, and offsets expire. In every ninth all members are static, and a leader restarts; in another
     ninth a new member waits for a member that does not poll. In every tenth all members leave for good, and their
     offsets expire; in every eleventh the coordinator dies between the outcome of a transaction and its end. In every
-    seventy-fifth the leader, if it is a classic member, is slow to send SyncGroup, over a slow network.
+    seventy-fifth the leader, if it is a classic member, is slow to send SyncGroup, over a slow network. In every
+    thirteenth the first classic member subscribes to one topic alone, and another topic grows.
     """
     is_long = seed % 3 == 0
     plan = draw_plan(seed, max_members=4, duration_ms=TEN_MINUTES_MS if is_long else 120_000, transform_share=0)
@@ -107,8 +109,22 @@ def draw_small_plan(seed: int) -> SimulationPlan:
             for name, each in members.items()
         }
     plan = replace(plan, members=members, workload=workload, settings=settings, steps=tuple(steps))
-    is_first_classic = next(iter(members.values())).protocol == CLASSIC
-    return _with_slow_leader(plan) if seed % 75 == 72 and is_first_classic else plan
+    if next(iter(members.values())).protocol != CLASSIC:
+        return plan
+    plan = _with_growth_beside_the_leader(plan) if seed % 13 == 5 else plan
+    return _with_slow_leader(plan) if seed % 75 == 72 else plan
+
+
+def _with_growth_beside_the_leader(plan: SimulationPlan) -> SimulationPlan:
+    """Let the first member, which often leads, subscribe to one topic alone, and let another topic grow."""
+    first, *others = plan.members
+    if not others or any(each.pattern for each in plan.members.values()):
+        return plan
+    topics = plan.topics if len(plan.topics) > 1 else {**plan.topics, "other": 1}
+    narrow = replace(plan.members[first], topics=tuple(topics)[:1])
+    members = {name: replace(each, topics=tuple(topics)) for name, each in plan.members.items()} | {first: narrow}
+    grows = TopicGrows(list(topics)[-1], topics[list(topics)[-1]] + 20)
+    return replace(plan, topics=topics, members=members, steps=(*plan.steps, _after("", 100_000, grows)))
 
 
 def _with_slow_leader(plan: SimulationPlan) -> SimulationPlan:
