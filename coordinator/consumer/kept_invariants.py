@@ -38,6 +38,7 @@ def with_members(group: Group, members: Mapping[MemberId, ConsumerMember]) -> Gr
 
 
 def _gone(sound: Group, group: Group) -> Collection[MemberId]:
+    """The members that the group has lost since `sound`."""
     return added_keys(consumer_of(group).members, consumer_of(sound).members)
 
 

@@ -142,7 +142,7 @@ class Checker:
             return
         now_ms = self._now_ms()
         timeouts = self.state.timeouts
-        if type(exchange.command) is not c.LoadGroup and timeouts.is_look_due(exchange.before, exchange.after, now_ms):
+        if type(exchange.command) is not c.LoadGroup and timeouts.begin_look(exchange.before, exchange.after, now_ms):
             self._violations.check(invariants.no_deadline_is_missed, exchange)
         timeouts.on_command(exchange, now_ms)
         self._violations.check_all(invariants.COMMAND_INVARIANTS, exchange)

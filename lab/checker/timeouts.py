@@ -94,10 +94,12 @@ class TimeoutChecker:
         if deadline_ms is not None and deadline_ms != phase_deadline_ms(before):
             self._phases[after.group_id] = deadline_ms, now_ms + deadline_ms - exchange.received_ms
 
-    def is_look_due(self, before: Group, after: Group, now_ms: int) -> bool:
-        """Whether to look for missed deadlines before a command that makes `after` of `before`: if it begins a
-        generation, which starts sessions again, and otherwise once in `SLACK_MS`, since a look takes longer the more
-        members there are."""
+    def begin_look(self, before: Group, after: Group, now_ms: int) -> bool:
+        """Note a look for missed deadlines before a command that makes `after` of `before`; False if none is due.
+
+        One is due if the command begins a generation, which starts sessions again, and otherwise once in `SLACK_MS`,
+        since a look takes longer the more members there are.
+        """
         if before.generation_id == after.generation_id and now_ms < self._looked_ms.get(after.group_id, 0) + SLACK_MS:
             return False
         self._looked_ms[after.group_id] = now_ms

@@ -116,12 +116,12 @@ def test_groups_are_looked_at_once_a_second_and_before_each_generation() -> None
     timeouts = TimeoutChecker(session_timeout_ms=45_000)
     group, next_generation, other = (Group(group_id=each, generation_id=2) for each in ("lab", "lab", "other"))
     next_generation = replace(next_generation, generation_id=3)
-    assert timeouts.is_look_due(group, group, 5_000)
-    assert timeouts.is_look_due(other, other, 5_000)
-    assert not timeouts.is_look_due(group, group, 5_999)
-    assert timeouts.is_look_due(group, next_generation, 5_999)
-    assert not timeouts.is_look_due(next_generation, next_generation, 6_998)
-    assert timeouts.is_look_due(next_generation, next_generation, 6_999)
+    assert timeouts.begin_look(group, group, 5_000)
+    assert timeouts.begin_look(other, other, 5_000)
+    assert not timeouts.begin_look(group, group, 5_999)
+    assert timeouts.begin_look(group, next_generation, 5_999)
+    assert not timeouts.begin_look(next_generation, next_generation, 6_998)
+    assert timeouts.begin_look(next_generation, next_generation, 6_999)
 
 
 async def test_a_join_phase_that_does_not_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,5 +11,5 @@ def test_exchanges_are_described_only_as_long_as_their_violations_are_kept() -> 
     for _ in range(MAX_VIOLATIONS):
         log.report_exchange("A sentence.", "detail", exchange)
     assert log.found[-1].detail == "detail. Heartbeat was answered NONE."
-    log.report_exchange("A sentence.", "detail", object())  # type: ignore[arg-type]
+    log.report_exchange("A sentence.", "detail", Mock(spec=()))
     assert len(log.found) == MAX_VIOLATIONS

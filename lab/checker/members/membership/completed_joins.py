@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from regroup.lab.checker.exchanges import first_error_code
 from regroup.lab.checker.members.member_invariants import MemberViolation
-from regroup.members.faults import MemberFaultKind
+from regroup.lab.checker.members.membership.coordinator_searches import ACCEPTS, WITHHOLDS_SYNC
+from regroup.lab.checker.members.membership.lost_generations import ENDS_A_GENERATION
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -31,9 +32,6 @@ SYNCS_AFTER_JOINING: Final = (
     "A follower that gets a generation in the response to its JoinGroup sends SyncGroup before it sends another one, "
     "unless it has left or lost its coordinator, or its last generation was refused, while it joined."
 )
-_WITHHOLDS_SYNC: Final = (MemberFaultKind.NEVER_SYNC, MemberFaultKind.SLOW_SYNC)
-_ENDS_A_GENERATION: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
-_ACCEPTS: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
 _OF_THE_GROUP: Final = (HeartbeatRequest, SyncGroupRequest, OffsetCommitRequest, OffsetFetchRequest)
 
 Generation = tuple[int, str]
@@ -71,7 +69,7 @@ class CompletedJoins:
 
     def on_note(self, name: str, note: MemberNote) -> None:
         """Note the faults of a member: it may miss responses, or withhold its SyncGroup."""
-        if isinstance(note, FaultBegan) and note.fault.kind in _WITHHOLDS_SYNC:
+        if isinstance(note, FaultBegan) and note.fault.kind in WITHHOLDS_SYNC:
             self._withholding.add(name)
         if isinstance(note, FaultBegan | FaultEnded):
             self.on_interruption(name)
@@ -108,10 +106,10 @@ class CompletedJoins:
                 is_follower = response.leader != response.member_id
                 join.is_answered = is_follower and id(message) == join.request
             join.request = None
-        elif isinstance(message, _OF_THE_GROUP) and (code := first_error_code(response)) not in _ACCEPTS:
+        elif isinstance(message, _OF_THE_GROUP) and (code := first_error_code(response)) not in ACCEPTS:
             is_of_another = (
                 isinstance(message, OffsetCommitRequest)
-                and code in _ENDS_A_GENERATION
+                and code in ENDS_A_GENERATION
                 and (message.generation_id_or_member_epoch, message.member_id) != join.generation
             )
             if not is_of_another:

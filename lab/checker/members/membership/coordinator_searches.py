@@ -36,8 +36,10 @@ _OF_THE_GROUP: Final = (
     *(FindCoordinatorRequest, HeartbeatRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest),
     *(OffsetCommitRequest, OffsetFetchRequest),
 )
-_WITHHOLDS_SYNC: Final = (MemberFaultKind.NEVER_SYNC, MemberFaultKind.SLOW_SYNC)
-_ACCEPTS: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+WITHHOLDS_SYNC: Final = (MemberFaultKind.NEVER_SYNC, MemberFaultKind.SLOW_SYNC)
+"""Faults of members that withhold a SyncGroup, which their consumers take for sent."""
+ACCEPTS: Final = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
+"""The error codes of responses that accept a member."""
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class CoordinatorSearches:
         """Note that a member pauses or goes on: it may have missed a response, or is a new process. Note too that it
         begins to withhold requests."""
         search = self._searches.get(name)
-        if isinstance(note, FaultBegan) and note.fault.kind in _WITHHOLDS_SYNC:
+        if isinstance(note, FaultBegan) and note.fault.kind in WITHHOLDS_SYNC:
             self._withholding.add(name)
         elif search is not None and isinstance(note, FaultBegan | FaultEnded):
             search.has_cause = True
@@ -109,6 +111,6 @@ class CoordinatorSearches:
             if code == ErrorCode.NONE:
                 search.has_cause, search.accepted_ms = False, self._now_ms()
             return
-        search.has_cause |= code not in _ACCEPTS
-        if isinstance(message, HeartbeatRequest) and code in _ACCEPTS:
+        search.has_cause |= code not in ACCEPTS
+        if isinstance(message, HeartbeatRequest) and code in ACCEPTS:
             search.accepted_ms = self._now_ms()

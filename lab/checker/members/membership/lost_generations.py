@@ -32,7 +32,7 @@ LOSES_ITS_PARTITIONS: Final = (
     "A classic member whose generation is refused, in a response to its Heartbeat, SyncGroup or OffsetCommit of that "
     "generation, reports its partitions as lost, not as revoked, and only then joins."
 )
-_ENDS_A_GENERATION: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
+ENDS_A_GENERATION: Final = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
 _TO_COORDINATOR: Final = (
     HeartbeatRequest,
     SyncGroupRequest,
@@ -116,7 +116,7 @@ class LostGenerations:
             and name not in self._paused
             and member.generation is not None
             and _generation_of(message) == member.generation
-            and first_error_code(response) in _ENDS_A_GENERATION
+            and first_error_code(response) in ENDS_A_GENERATION
         ):
             member.is_refused, member.generation = True, None
 
